@@ -31,7 +31,6 @@ from wires_table import wires_table
 from paor.cli import main as command_line
 from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.stop_rules import PREDICATES
-from paor.fsm.versioning.fingerprints import kept_text
 from paor.prompts.building.templates import default_templates, parse_template
 from paor.states.run.reasons import REASONS
 from paor.web import WebSettings
@@ -57,7 +56,6 @@ PAGES = (
 )
 PART = re.compile(r"(?ms)(^<!-- generated: (\w+) -->\n).*?(^<!-- end -->$)")
 HELP_COLUMNS = "98"
-FINGERPRINTS = DOCS.parent / "src" / "paor" / "fsm" / "versioning" / "fingerprints.json"
 
 
 def main() -> None:
@@ -79,10 +77,6 @@ def main() -> None:
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
             print(f"wrote {name}")
-    kept = kept_text()
-    if not FINGERPRINTS.exists() or FINGERPRINTS.read_text(encoding="utf-8") != kept:
-        FINGERPRINTS.write_text(kept, encoding="utf-8")
-        print("wrote src/paor/fsm/versioning/fingerprints.json")
 
 
 def current(page: str) -> str:

@@ -9,9 +9,9 @@ A page may be closed, reloaded or opened twice at any moment, and the process be
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
-from typing import Annotated
+from typing import Annotated, Literal
 
-from fastapi import Body, FastAPI, Header, Request
+from fastapi import Body, FastAPI, Header, HTTPException, Request
 from fastapi.responses import HTMLResponse, JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
@@ -39,14 +39,9 @@ def refund(order_id: str, amount: int) -> str:
     return f"{amount} paid back for {order_id}"
 
 
-engine = Engine(
-    "auto",
-    [find, refund],
-    "chat.db",
-    policy=Policy(approvals=(ApprovalRule(tool="orders.refund", arguments={"amount": {"gt": 100}}),)),
-    profile="native",
-    instructions="You work at a support desk. Answer in one or two sentences.",
-)
+policy = Policy(approvals=(ApprovalRule(tool="orders.refund", arguments={"amount": {"gt": 100}}),))
+desk = "You work at a support desk. Answer in one or two sentences."
+engine = Engine("auto", [find, refund], "chat.db", policy=policy, profile="native", instructions=desk)
 
 
 @asynccontextmanager
@@ -56,20 +51,22 @@ async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         yield
 
 
-app = FastAPI(lifespan=lifespan)
+app, journal = FastAPI(lifespan=lifespan), engine.journal
 User = Annotated[str, Header()]
-Text = Annotated[str, Body()]
+Text = Annotated[str, Body(embed=True)]
+Answer = Annotated[dict[str, bool] | None, Body()]
+Outcome = Annotated[Literal["done", "retry", "fail"] | None, Body()]
 
 
 @app.post("/chats/{chat}")
-async def say(chat: str, text: Annotated[str, Body(embed=True)], user: User) -> str:
-    return await engine.astart(text, conversation=chat, metadata={"chat": chat, "user": user})
+async def say(chat: str, text: Text, user: User) -> str:
+    return await engine.astart(text, conversation=chat, metadata={"user": user})
 
 
 @app.get("/chats/{chat}")
-def rounds(chat: str) -> list[dict[str, str]]:
-    runs = reversed(engine.journal.runs(metadata={"chat": chat}))
-    return [{"run": row.run_id, "text": row.objective or ""} for row in runs]
+def look(chat: str, user: User) -> tuple[list[tuple[str, str | None]], list[str]]:
+    rounds, mine = journal.runs(conversation=chat), journal.conversations(metadata={"user": user})
+    return [(row.run_id, row.objective) for row in reversed(rounds)], [found.id for found in reversed(mine)]
 
 
 @app.get("/runs/{run}/events")
@@ -78,8 +75,10 @@ async def events(run: str, last_event_id: Annotated[str | None, Header()] = None
 
 
 @app.post("/runs/{run}/answer")
-async def answer(run: str, question: Text, approve: Annotated[bool, Body()], user: User) -> str:
-    return await engine.acontinue_run(run, question=question, answer={"approve": approve}, actor=user)
+async def answer(run: str, question: Text, user: User, answer: Answer = None, outcome: Outcome = None) -> str:
+    if journal.run(run).metadata.get("user") == user:
+        raise HTTPException(403, "Another person decides, from a page with another ?user=NAME.")
+    return await engine.acontinue_run(run, question=question, answer=answer, outcome=outcome, actor=user)
 
 
 @app.post("/runs/{run}/cancel")
@@ -92,26 +91,30 @@ async def refuse(request: Request, error: PaorError) -> JSONResponse:
     return JSONResponse({"detail": str(error)}, 404 if isinstance(error, UnknownRun) else 409)
 
 
-PAGE = """<!doctype html><meta charset=utf-8><title>Chat</title><style>body{max-width:40em;margin:auto;font:16px sans-serif}</style>
-<main></main><form><input size=50 autofocus> <button>Send</button></form><script>
-const at = new URLSearchParams(location.search), chat = at.get("chat") || crypto.randomUUID(), user = at.get("user") || "guest"
-history.replaceState(0, "", `?chat=${chat}&user=${user}`)
-const send = (url, data) => fetch(url, {method: "POST", headers: {user, "content-type": "application/json"}, body: JSON.stringify(data)}).then(
-    async answer => answer.ok ? answer.json() : alert((await answer.json()).detail))
+PAGE = """<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width"><link rel=icon href="data:,">
+<title>Support desk</title><style>body{max-width:40em;margin:1em auto;padding:0 1em;font:16px/1.4 sans-serif}li{color:#555}nav a{margin-right:1em}section p{white-space:pre-line}
+html{scroll-padding-bottom:5em}form{position:sticky;bottom:0;padding:1em 0;background:#fff}input{width:75%}main:has(section:not([class]))+form button{visibility:hidden}</style>
+<nav></nav><main aria-live=polite></main><form><input aria-label=Message placeholder="Where is order O-1?" autofocus required> <button>Send</button></form><script>
+const at = new URLSearchParams(location.search), chat = at.get("chat") || crypto.randomUUID(), user = at.get("user") || "guest", shown = new Set()
+history.replaceState(0, "", `?chat=${chat}&user=${user}`); const find = name => document.querySelector(name), request = {headers: {user, "content-type": "application/json"}}
+const send = (url, data) => fetch(url, {...request, method: "POST", body: JSON.stringify(data)}).then(
+    async answer => answer.ok ? answer.json() : alert((await answer.json()).detail), () => alert("The server does not answer."))
 const add = (to, tag, text) => { const made = to.appendChild(document.createElement(tag)); made.textContent = text || ""; return made }
 function show(run, text) {
-  const box = add(document.querySelector("main"), "section"), from = new EventSource(`/runs/${run}/events`), data = event => JSON.parse(event.data)
-  add(box, "b", text); const notes = add(box, "ul"), words = add(box, "p"), stop = add(box, "button", "Cancel"); let seq = -1, ask
-  stop.onclick = () => send(`/runs/${run}/cancel`, {})
-  from.addEventListener("model_text", event => { if (data(event).seq > seq) words.textContent = ""; seq = data(event).seq; words.textContent += data(event).text })
-  from.addEventListener("step", event => add(notes, "li", `${data(event).tool}: ${data(event).summary}`))
-  from.addEventListener("transition", event => ask?.remove())
-  from.addEventListener("waiting", event => { const question = data(event).question; ask = add(notes, "li", question.message + " ")
-    for (const approve of [true, false]) add(ask, "button", approve ? "Approve" : "Decline").onclick = () => send(`/runs/${run}/answer`, {question: question.id, approve}) })
-  from.addEventListener("complete", event => { from.close(); stop.remove(); const {result} = data(event); words.textContent = result.answer; box.className = result.status })
+  if (shown.has(run)) return; shown.add(run); let seq = -1, ask
+  const box = add(find("main"), "section"), from = new EventSource(`/runs/${run}/events`)
+  const notes = (add(box, "b", text), add(box, "ul")), words = add(box, "p"), stop = add(box, "button", "Cancel")
+  const on = (kind, handle) => from.addEventListener(kind, event => { handle(JSON.parse(event.data)); stop.scrollIntoView({block: "nearest"}) })
+  on("model_text", event => { if (event.seq > seq) words.textContent = ""; seq = event.seq; words.textContent += event.text })
+  on("step", event => add(notes, "li", `${event.tool}: ${event.summary}`)); on("transition", () => ask?.remove()); stop.onclick = () => send(`/runs/${run}/cancel`)
+  on("waiting", ({question}) => { ask = add(notes, "li", `${question.message} ${JSON.stringify(question.arguments)} `)
+    const given = question.kind == "in_doubt" ? {Done: {outcome: "done"}, Retry: {outcome: "retry"}, Failed: {outcome: "fail"}} : {Approve: {answer: {approve: true}}, Decline: {answer: {approve: false}}}
+    for (const name in given) add(ask, "button", name).onclick = () => send(`/runs/${run}/answer`, {question: question.id, ...given[name]}) })
+  on("complete", ({result}) => { from.close(); stop.remove(); words.textContent = result.answer; box.className = result.status })
 }
-document.querySelector("form").onsubmit = async event => { event.preventDefault(); const input = document.querySelector("input"), text = input.value
+find("form").onsubmit = async event => { event.preventDefault(); const input = find("input"), text = input.value
   const run = await send(`/chats/${chat}`, {text}); if (run) { show(run, text); input.value = "" } }
-fetch(`/chats/${chat}`).then(answer => answer.json()).then(rounds => rounds.forEach(round => show(round.run, round.text)))
-</script>"""
+const look = () => fetch(`/chats/${chat}`, request).then(answer => answer.json()).then(([rounds, mine]) => { rounds.forEach(round => show(...round))
+  mine.slice(find("nav").childElementCount).forEach(id => add(find("nav"), "a", id.slice(0, 8)).href = `?chat=${id}&user=${user}`) }, () => {})
+look(); setInterval(look, 2000)</script>"""
 app.get("/")(lambda: HTMLResponse(PAGE))

@@ -10,7 +10,6 @@ from paor.cli.support.journals import short_id
 from paor.cli.support.json_input import answers_to
 from paor.cli.support.live_view import LINES_MAX, LiveView, readable
 from paor.cli.support.progress import Watch
-from paor.cli.support.row_text import deciding
 from paor.cli.support.streams import exit_code_of, json_text, write_atomically
 from paor.cli.support.text import (
     Cell,
@@ -30,6 +29,7 @@ from paor.cli.support.text import (
     width,
 )
 from paor.events import ModelText, TransitionTaken
+from paor.fsm.explain.story import deciding
 from paor.fsm.workflow.expressions.functions import FUNCTIONS
 from paor.fsm.workflow.tasks import KEYS
 

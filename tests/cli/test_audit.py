@@ -52,7 +52,7 @@ def test_fork_creates_and_drives_and_prints_the_result(shell: Shell, run: str) -
     assert newest["parent_run_id"] == run and newest["parent_seq"] == 4
     assert f"run {newest['run_id']}  Done (model_stop)" in said.err
     assert shell("verify").code == 0 and shell("replay").code == 0
-    assert len(shell("show", newest["run_id"], "--json").json["transitions"]) == 11
+    assert len(shell("show", newest["run_id"], "--json").json["rows"]) == 11
     assert f"shares rows 0 to 4 of run {run}" in shell("show", newest["run_id"]).out
     assert "[fork at row 4] Write it" in shell("runs").out
     assert "stateDiagram" in shell("diagram", newest["run_id"]).out

@@ -139,7 +139,7 @@ def test_what_a_round_asks_is_answered_in_place(talk: Shell) -> None:
         shown.wait_for_prompt("answer> ")
         assert "item: tea" in shown.text and "answer with: yes, no," in shown.text
         shown.type(b"perhaps\r")
-        shown.wait_for("paor: perhaps: ")
+        shown.wait_for("paor: perhaps: expected one of yes, no, ")
         shown.wait_for_prompt("answer> ")
         shown.type(b"/why\r")
         shown.wait_for("waits for  approval")
@@ -265,7 +265,11 @@ def test_lines_are_messages_and_answers(talk: Shell) -> None:
     said = talk(*chat, "--json", stdin=b"Hello\n\nBuy tea\nyes\n")
     results = [json.loads(line) for line in said.out.splitlines()]
     assert [item["status"] for item in results] == ["done", "waiting", "done"] and said.code == 0
-    assert talk(*chat, stdin=b"Bye\n").out == "Bye.\n"
+    last = talk(*chat, stdin=b"Bye\n")
+    assert last.out == "Bye.\n"
+    assert last.err.endswith(
+        f"go on with: paor chat --conversation c --app teashop:engine --model {chat[-1]}\n"
+    )
     assert talk(*chat, stdin=b"The script has ended\n").code == 1
     assert talk("chat", "--conversation", "c", stdin=b"").code == 0
 

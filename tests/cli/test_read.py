@@ -101,7 +101,7 @@ def test_runs_json_has_the_columns_of_the_view(shell: Shell) -> None:
     assert list(found[0]) == [
         *("run", "run_id", "workflow_id", "round", "task", "parent_run_id", "parent_seq", "spec", "state"),
         *("status", "reason", "created_at", "ended_at", "head_seq", "head_hash", "key", "metadata"),
-        *("conversation", "objective", "driver", "waiting_for"),
+        *("conversation", "objective", "driver", "called_by", "waiting_for", "used"),
     ]
     assert [row["run"] for row in found] == [2, 1]
     assert shell("runs", "--json", "--limit", "1").json == found[:1]

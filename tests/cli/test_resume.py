@@ -73,7 +73,7 @@ def test_a_fork_takes_the_same_answers(shell: Shell, shop: str) -> None:
         "fork",
         "last",
         "--at",
-        str(shell("show", "--json").json["transitions"][-1]["seq"]),
+        str(shell("show", "--json").json["rows"][-1]["seq"]),
         "--app",
         f"{shop}:engine",
     )
@@ -145,7 +145,7 @@ def test_an_effect_in_doubt_is_settled_by_its_outcome(shell: Shell, shop: str) -
     killed(shell, "run", "Look", "--app", "doubt:plain")
     asked = shell("resume", "last", "--app", "doubt:plain")
     assert asked.code == 5
-    assert "in doubt, driver lost" in shell("show").out
+    assert "in doubt: begun" in shell("show").out
     assert "shop.look may or may not" in asked.out
     assert sum("--outcome" in line for line in asked.err.splitlines()) == 3
     assert "in doubt" in shell("show", "--steps").out
@@ -387,7 +387,9 @@ def make_unsure(shell: Shell, shop: str) -> tuple[str, str]:
 
 def test_why_an_effect_was_settled_so_is_kept_and_shown(shell: Shell, unsure: tuple[str, str]) -> None:
     """With the outcome, never alone; beside it in the rows, and why it was in doubt."""
-    assert "in doubt, tool unsure" in shell("show").out
+    assert "in doubt: begun, and its tool cannot say what it did: who knows" in " ".join(
+        shell("show").out.split()
+    )
     shell("resume", "last", "--answer", "done", *unsure).refused("--outcome done", "--outcome fail")
     shell("resume", "last", "--reason", "seen").refused(
         "--reason and --question come with --answer or --outcome", lines=2
@@ -416,7 +418,7 @@ def test_who_decided_is_kept_and_shown(shell: Shell, shop: str, approve: str, wo
         run_id = journal.runs()[0].run_id
         row = next(row for row in journal.transitions(run_id) if row.trigger == "provide")
     told = shell("why", "last", str(row.seq)).out
-    assert f"ann ␛[2J Doe answered: {words}: seen" in told, told
+    assert f"answer {words} by ann ␛[2J Doe: seen" in told, told
     assert shell("replay", "last").code == 0
 
 

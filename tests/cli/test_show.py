@@ -82,7 +82,7 @@ def test_show_tells_what_a_run_did(shell: Shell) -> None:
         " of 50,000 tokens, ",
         " of 1 min 30 s",
         "documents 1 given, 1 produced",
-        "criteria open: is done",
+        "criteria not met: is done",
         "answer It is **done**.",
         "0 select Planning → Specifying 1 ",
         "selection, ai.process",
@@ -90,7 +90,7 @@ def test_show_tells_what_a_run_did(shell: Shell) -> None:
         "parameters, ai.process",
         "ai.process, 1 document",
         "refinement, stop model_stop",
-        "review [review_success]",
+        "review, success [review_success]",
     ):
         assert words in text, (words, said.out)
     assert said.err == ""
@@ -124,7 +124,7 @@ def test_show_names_what_was_wrong(shell: Shell) -> None:
         "[not parameters_valid, not parameter_retries_left]",
         "reassess Reviewing → Reviewing",
         "refinement, attempt 2",
-        "review [review_retry]",
+        "review, retry: shorter [review_retry]",
         "used 2 of 5 steps, 1 of 2 retries",
     ):
         assert words in text, (words, text)
@@ -194,7 +194,7 @@ def test_steps_is_one_line_for_each_action(shell: Shell) -> None:
     assert line.endswith(f"{TEXT} → stop: enough")
     [action] = shell("show", "--steps", "--json").json
     assert action["documents"] == ["docItem:round1_task1_action1_text#0 text.md"]
-    assert action["summary"] == f"1 document: {TEXT}"
+    assert action["result"] == f"1 document: {TEXT}" and action["decision"] == "stop: enough"
 
 
 def test_documents_lists_references_that_content_takes(shell: Shell) -> None:

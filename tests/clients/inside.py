@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from paor.fsm.decision.conversation import AGAIN, ANSWER_NOW, FAILED_AGAIN, LAST_WORDS
 from paor.fsm.lifecycle.arguments import model_of
-from paor.fsm.versioning.fingerprints import example_forms
 from paor.prompts.building.conversation import wire_names
 from paor.prompts.clients import settings as settings_module
 from paor.prompts.clients.client import LOADING_S, CallProgress
@@ -38,7 +37,14 @@ from paor.prompts.parsing.replies import (
     read_review,
     read_selection,
 )
-from paor.prompts.parsing.reply_forms import review_form
+from paor.prompts.parsing.reply_forms import (
+    Needs,
+    Offer,
+    refinement_form,
+    review_form,
+    selection_form,
+    task_plan_form,
+)
 from paor.prompts.parsing.tool_calls import ROUNDED
 from paor.prompts.parsing.turns import CALLS_MAX, ID_CHARS, Calls, read_turn
 from paor.prompts.parsing.unparsed import BEHIND_WORDS, ODD, calls_in, with_thoughts_marked

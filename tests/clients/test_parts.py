@@ -23,19 +23,23 @@ from .inside import (
     Interface,
     Invalid,
     MessagesWire,
+    Needs,
+    Offer,
     ParsedReply,
     ResponsesWire,
-    example_forms,
     prices_of,
     read_refinement,
     read_review,
     read_selection,
     read_task_plan,
+    refinement_form,
     request_label,
     retry_after_s,
     review_form,
+    selection_form,
     status_fault,
     strict_schema,
+    task_plan_form,
     told_fault,
     words_of,
     wrapped,
@@ -165,11 +169,23 @@ def test_any_retry_after_is_read_or_passed_over(text: str, now: float) -> None:
 
 # -- schemas -----------------------------------------------------------------------------------------------------
 
+NEEDS = [Needs(document=document, connection=one) for document in (False, True) for one in (False, True)]
+OFFER = Offer(
+    tuple((need, (f"do.it{number}",)) for number, need in enumerate(NEEDS)), True, ("label",), learnings=True
+)
+FORMS = {
+    "selection": selection_form(OFFER, stage="two_stage", strict=False),
+    "refinement": refinement_form(("do.it",)),
+    "review": review_form(),
+    "task_plan": task_plan_form(),
+}
+"""Forms of replies of a run that has something of everything."""
 
-@pytest.mark.parametrize("kind", ["selection", "refinement", "review", "task_plan"])
+
+@pytest.mark.parametrize("kind", FORMS)
 def test_strict_schemas_say_the_same(kind: Any) -> None:
     """Every object closed, everything required; a reply of nulls is what it was without them."""
-    schema = example_forms("two_stage")[kind][0].schema
+    schema = FORMS[kind].schema
     strict = strict_schema(schema, optional="null", limits=True)
     kept = strict_schema(schema, optional="keep", limits=False)
     assert strict is not None and kept is not None

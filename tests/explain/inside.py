@@ -10,6 +10,11 @@ from paor.fsm.explain.coverage import COUNT_MAX, UNREACHED, asked_guards, possib
 from paor.fsm.machine.decide import machine_told
 from paor.fsm.machine.guards import GUARDS, WORDS
 from paor.fsm.machine.table import ROWS, Row, rows_of
+from paor.fsm.report.run_view import RunView
 from paor.fuzz.oracles.reachable_rows import never
+from paor.mcp_server.answering import Answerer
+from paor.mcp_server.forms import visible, without_secrets
+from paor.mcp_server.tools import TOOLS
+from paor.otel.reading import spans_of
 from paor.states.run.phase_names import FINAL, PHASES
 from paor.testing.pytest_coverage import Gathering

@@ -63,7 +63,7 @@ def test_every_row_of_every_journey_is_explained(journey: Journey, tmp_path: Pat
         for row in rows:
             found = why(journal, result.run_id, row.seq)
             assert (found.trigger, found.source, found.dest) == (row.trigger, row.source, row.dest)
-            assert found.note == "" and found.decided and found.request and found.outcome
+            assert found.note == "" and found.decided and found.request and found.told
             expected = rows_of(row.source, waiting=found.waiting)
             assert [(item.trigger, item.dest) for item in found.candidates] == [
                 (item.trigger, item.dest) for item in expected
@@ -105,7 +105,7 @@ def test_steps_and_limits_are_told_with_their_numbers(tmp_path: Path) -> None:
     """The last step, and why there is no other attempt."""
     replies = [*READ(1), CONTINUE, *READ(2), CONTINUE, REVIEW("retry", "more")]
     found = last(tmp_path, replies, run={"limits": Limits(max_steps=2)})
-    assert found.trigger == "fail" and found.outcome.endswith("the run ends: max_steps")
+    assert found.trigger == "fail" and found.told is not None and "the run ends: max_steps" in found.told.came
     told = facts(found)
     assert told["steps_left"] == "step 2 of max_steps 2"
     assert told["retries_left"] == "reviews that said retry 0 of max_retries 2"
@@ -192,10 +192,10 @@ def test_a_doubt_is_told_with_its_own_reason(
         row = scripted.journal.transitions(result.run_id)[-1]
         assert (row.trigger, row.outcome["why"]) == ("wait", code)
         found = why(scripted.journal, result.run_id, row.seq)
-        assert found.outcome == f"in doubt: {words}: {told}"
+        assert found.told is not None and found.told.told == f"in doubt: {words}: {told}"
         assert facts(found)["in_doubt"] == f"a once effect was {words}"
         assert result.waiting_for is not None
-        assert "driver" not in result.waiting_for.message + found.outcome + facts(found)["in_doubt"]
+        assert "driver" not in result.waiting_for.message + found.told.told + facts(found)["in_doubt"]
 
 
 def test_a_waiting_and_a_running_run_show_what_is_open(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_waiting_and_a_running_run_show_what_is_open(tmp_path: Path) -> None:
         assert facts(asked)["approval_needed"] == "notes.send needs an approval and nobody has given it yet"
         found = why(scripted.journal, run_id, asked.seq + 1)
         assert (found.decided, found.waiting, found.source) == (False, True, "Specifying")
-        assert found.request == "an answer (approval): May notes.send be called?"
+        assert found.request == "an answer (approval)"
         assert [(item.trigger, item.fate) for item in found.candidates] == [
             ("fail", "open"),
             ("provide", "open"),
@@ -246,9 +246,8 @@ def test_what_was_erased_leaves_the_recorded_values(tmp_path: Path) -> None:
                 (guard.guard, guard.value) for item in before.candidates for guard in item.guards
             ]
             assert all(guard.fact for item in found.candidates for guard in item.guards)
-            assert found.request == before.request and before.outcome.startswith(
-                found.outcome.partition(";")[0]
-            )
+            assert found.request == before.request and found.told is not None and before.told is not None
+            assert before.told.came.startswith(found.told.came.partition(";")[0])
 
 
 def test_wrong_arguments_and_damage_are_told(tmp_path: Path) -> None:

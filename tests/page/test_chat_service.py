@@ -131,13 +131,19 @@ def test_words_come_and_a_reload_goes_on_where_it_was(desk: Desk, chromium: Any)
 
 @pytest.mark.whole
 def test_another_person_approves_and_both_see_it(desk: Desk, chromium: Any) -> None:
-    """The question appears in the other's page, which answers it under its own name."""
+    """
+    The question, with the call's arguments, appears in the other's page, open all the time, which answers it under its own name.
+
+    Who asked cannot approve, and the page says so.
+    """
     desk.go()
     chat = f"{desk.address}/?chat=two&user="
     with pages(chromium, chat + "ann", chat + "bob") as (ann, bob):
         say(ann, "A refund, please")
-        ann.get_by_role("button", name="Approve").wait_for()
-        bob.reload()
+        with ann.expect_event("dialog", lambda dialog: dialog.dismiss() is None) as refused:
+            ann.get_by_role("button", name="Approve").click()
+        assert "Another person" in refused.value.message
+        shows(bob, '{"order_id":"O-1","amount":250}')
         bob.get_by_role("button", name="Approve").click()
         for page in (ann, bob):
             page.locator("section.done").wait_for()

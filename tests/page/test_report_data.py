@@ -92,7 +92,7 @@ def test_every_figure_is_the_journals(journey: Journey, tmp_path: Path) -> None:
             told = {guard.guard: guard.fact for item in found.candidates for guard in item.guards}
             assert row["words"].items() <= told.items()
             assert row["words"].keys() <= row["guards"].keys()
-            assert (row["asked"], row["came"]) == (found.request, found.outcome.partition("; it repeats")[0])
+            assert found.told is not None and (row["asked"], row["came"]) == (found.request, found.told.told)
             assert row["guards"] == dict(transition.guards) and list(row["guards"]) == list(transition.guards)
             assert transition.trigger in known
             for name in (*row["prompt"], row["reply"], row["set"], row["answer"]):
@@ -369,7 +369,7 @@ def test_a_fault_is_marked(tmp_path: Path) -> None:
     with Journal(tmp_path / "desk.db") as journal:
         head, rows, _ = everything(JournalView(journal), run_id)
     assert head["tone"] == "failed" and head["rows"]["flags"][-1] & FAULT
-    assert "model failed" in rows[-1]["came"]
+    assert "fault script_exhausted" in rows[-1]["came"]
 
 
 # -- what there is not -----------------------------------------------------------------------------------------------

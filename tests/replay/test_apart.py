@@ -26,9 +26,7 @@ GUARD = r"""
 import json, os, sys
 import paor.fsm.decision.workflow_mode, paor.fsm.replay.replay, lark, sqlite3  # what is imported on first use reads its own files
 from paor import Journal, replay
-from paor.fsm.versioning.fingerprints import code_fingerprints
 
-code_fingerprints()
 broken, allowed = [], {os.path.realpath(path) for path in sys.argv[1:]}
 own = tuple(os.path.realpath(p) for p in {*sys.path, sys.prefix, sys.base_prefix, "/usr/lib", *json.loads(os.environ["OWN"])} if p)
 

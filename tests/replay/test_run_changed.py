@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+import paor
 from paor import Engine, Journal, Limits, PaorError, Policy, Tool, replay, tool
 from paor.errors import JournalDamaged, RunChanged
 from paor.fsm.lifecycle.resume import take_up
+from paor.fsm.machine import table
+from paor.fsm.machine.table import RULES
 from paor.fsm.replay.restore import restore_run
 from paor.fsm.versioning import fingerprints
 from paor.fsm.versioning.amendments import AMENDABLE, amend_spec, in_force
@@ -110,9 +113,11 @@ def test_another_version_with_the_same_parts_is_no_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A version is a name; what decides is compared."""
-    run_id = interrupted(tmp_path, 4)
-    monkeypatch.setattr("paor.fsm.versioning.changes.VERSION", "9.9.9")
+    with monkeypatch.context() as earlier:
+        earlier.setattr("paor.fsm.lifecycle.start.VERSION", "0.0.1")
+        run_id = interrupted(tmp_path, 4)
     with again(tmp_path) as scripted:
+        assert scripted.journal.spec(run_id).engine == "0.0.1" != paor.__version__
         assert scripted.resume(run_id).state == "Done"
 
 
@@ -171,6 +176,14 @@ def test_the_template_of_the_answer_matters_where_a_tool_reads(tmp_path: Path) -
     with engine(tmp_path, SCRIPT, [read], prompts={"answer": OTHER["answer"]}) as scripted:
         told = refused(scripted, run_id)
     assert told == {"prompt.answer": "prompt.answer has changed; may be used"}
+
+
+def test_the_head_of_a_conversation_is_used_by_every_request(tmp_path: Path) -> None:
+    """In each profile and mode that holds one."""
+    run_id = interrupted(tmp_path, 5, limits=Limits(max_retries=0))
+    with again(tmp_path, prompts={"opening": OTHER["opening"]}) as scripted:
+        said = "prompt.opening has changed; used by rows 0, 1, 4; may be used again"
+        assert refused(scripted, run_id) == {"prompt.opening": said}
 
 
 @pytest.mark.parametrize("name", ["plan", "task_plan"])
@@ -232,59 +245,63 @@ def test_policy_rules_and_tools_are_compared(tmp_path: Path) -> None:
         assert scripted.resume(run_id).state == "Done"
 
 
-def recoded(monkeypatch: pytest.MonkeyPatch, *parts: str) -> None:
-    """Have the code of *parts* be another one than it was."""
-    code = {**fingerprints.published_code(), **dict.fromkeys(parts, "0123456789")}
-    monkeypatch.setattr(fingerprints, "published_code", lambda: code)
+def raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have this build's rules be other ones than those that the run was recorded with."""
+    monkeypatch.setattr(fingerprints, "RULES", RULES + 1)
 
 
-def test_changed_code_is_named_by_the_phase_or_guard_that_it_decides(
+def test_other_rules_are_refused_by_their_number_until_they_are_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the rows that have evaluated it."""
+    """Every row was decided by them, and every row to come will be."""
     run_id = interrupted(tmp_path, 5)
-    recoded(
-        monkeypatch,
-        "guard.retries_left",
-        "guard.selection_valid",
-        "phase.Failed",
-        "core.expressions",
-        "core.plans",
-    )
+    raised(monkeypatch)
     with again(tmp_path) as scripted:
-        told = refused(scripted, run_id)
-    assert told["guard.selection_valid"].endswith("used by row 0; may be used again")
-    assert told["guard.retries_left"].endswith("used by row 4; may be used again")
-    assert told["core.plans"].endswith("never used by this run")
-    assert told["core.expressions"].endswith("never used by this run")
+        said = f"machine.rules has changed from {RULES} to {RULES + 1}; used by rows 0, 1, 2, 3, 4; may be used again"
+        assert refused(scripted, run_id) == {"machine.rules": said}
+        assert scripted.resume(run_id, accept_changes=True).state == "Done"
+        assert replay(scripted.journal, run_id).accepted == ((5, ("machine.rules",)),)
+        assert scripted.changes(run_id) == ()
 
 
-def test_what_cannot_be_reached_any_more_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_was_edited_under_the_same_number_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number is raised by people, who can forget it; of the table and the stops nobody has to think."""
+    run_id = interrupted(tmp_path, 4)
+    edits = {"ROWS": (*table.ROWS[1:], table.ROWS[0]), "STOPS": (*table.STOPS[1:], table.STOPS[0])}
+    for name, value in edits.items():
+        with monkeypatch.context() as edited:
+            edited.setattr(fingerprints, name, value)
+            with again(tmp_path) as scripted:
+                assert list(refused(scripted, run_id)) == ["machine.table"], name
+
+
+def test_what_cannot_be_reached_any_more_is_told_so(tmp_path: Path) -> None:
     """In the last review without retries left, the run comes to no plan and no tool any more."""
     run_id = interrupted(tmp_path, 5, [*READ(1), STOP, SUCCESS], limits=Limits(max_retries=0))
     with again(tmp_path, [*READ(1), STOP, SUCCESS]) as scripted:
         assert restore_run(scripted.journal.reader, run_id)[0].counters.concluded == 1
-    recoded(monkeypatch, "guard.duplicate", "guard.in_doubt", "guard.review_retry", "guard.answer_valid")
     send = Tool(
         name="notes.send", run=lambda text: text, parameters={"type": "object", "properties": {"text": {}}}
     )
-    with again(tmp_path, tools=[TOOLS[0], send, TOOLS[2]]) as scripted:
+    with again(tmp_path, tools=[TOOLS[0], send, TOOLS[2]], prompts=OTHER, policy=NEVER) as scripted:
         changes = {change.part: change for change in scripted.changes(run_id)}
-        assert changes["guard.duplicate"].visited == (1,) and not changes["guard.duplicate"].may_visit
-        assert changes["guard.in_doubt"].visited == (2,) and not changes["guard.in_doubt"].may_visit
-        assert changes["guard.review_retry"].may_visit
-        assert not changes["tool.notes.send"].relevant and not changes["guard.answer_valid"].relevant
+        for part, rows in {"prompt.selection": (0,), "prompt.parameters": (1,), "policy": (0, 1)}.items():
+            assert changes[part].visited == rows and not changes[part].may_visit, part
+        assert changes["prompt.review"].visited == () and changes["prompt.review"].may_visit
+        assert not changes["tool.notes.send"].relevant and not changes["prompt.answer"].relevant
 
 
 def test_older_runs_without_fingerprints_are_compared_by_what_stands_in_their_spec(tmp_path: Path) -> None:
-    """Templates, tools and policy are there in full; of the code nothing is known."""
+    """Templates, tools and policy are there in full; of the rules it is known that they had no number."""
     run_id = interrupted(tmp_path, 4)
     with again(tmp_path, prompts={"review": OTHER["review"]}) as scripted:
         run = restore_run(scripted.journal.reader, run_id)[0]
         from msgspec.structs import replace as changed
 
         old = changed(run, spec=run.spec.model_copy(update={"fingerprints": {}}))
-        assert [change.part for change in scripted.changes(old)] == ["prompt.review"]
+        assert [change.part for change in scripted.changes(old)] == ["machine.rules", "prompt.review"]
 
 
 # -- accepted -----------------------------------------------------------------------------------------------------
@@ -439,13 +456,13 @@ def test_a_forged_fingerprint_is_found(tmp_path: Path) -> None:
 def test_replay_names_what_has_changed_even_where_nothing_differs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A guard that was rewritten and says the same of these rows."""
+    """Rules that decide these rows the same."""
     run_id = interrupted(tmp_path, 5)
-    recoded(monkeypatch, "guard.steps_left")
+    raised(monkeypatch)
     with Journal(tmp_path / JOURNAL, read_only=True) as journal:
         found = replay(journal, run_id)
     assert found.identical and [(one.part, one.visited) for one in found.changed] == [
-        ("guard.steps_left", (0, 4))
+        ("machine.rules", (0, 1, 2, 3, 4))
     ]
 
 

@@ -3,7 +3,8 @@ Whatever a run lives through, everything that reads it works, and no reader show
 
 The testing kit draws runs in every mode and on every machine, with crashes, answers, cancellations, jumps of the clock and wrong
 replies at any row, and holds each row to its invariants. Here every run that ends is read by all that reads runs: it verifies, replays identically, and has
-the same heads after an export and an import; `why`, `diff`, the calls, the diagram, the report and ``paor show`` are total.
+the same heads after an export and an import; `why`, `diff`, the calls, the diagram, the report and ``paor show`` are total; the command
+line, the MCP server and the page say the same of each row.
 A fork of it at any row does as much. Then it is erased, and all of it holds again, without one word of its texts.
 """
 
@@ -29,6 +30,7 @@ from paor.cli import main
 from paor.errors import InvalidFork
 from paor.fuzz import EngineMachine, World
 
+from ..explain.telling import told_alike
 from ..support import own_machines
 from ..support.effort import examples
 
@@ -71,6 +73,7 @@ def held(journal: Journal, run_id: str) -> list[str]:
     found = replay(journal, run_id)
     assert not found.divergences, found
     assert [row.seq for row in journal.transitions(run_id)] == list(range(journal.run(run_id).head_seq + 1))
+    told_alike(journal, run_id, every=9)
     return list(readings(journal, run_id))
 
 

@@ -9,27 +9,22 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..fsm.journal_api import Journal
-from ..states.base.errors import InternalError, JournalBusy, PaorError
-from ..tools.schema.parameters import ParameterSchema
-from . import looking, show, verify, why
-from .answers import (
-    CHARS,
-    DiffAnswer,
-    RunsAnswer,
-    ShowAnswer,
-    Texts,
-    ToolAnswer,
-    VerifyAnswer,
-    WhyAnswer,
-    visible,
-    without_secrets,
+from ..states.base.errors import (
+    Erased,
+    InternalError,
+    JournalBusy,
+    JournalDamaged,
+    JournalTooNew,
+    JournalTooOld,
+    NotAJournal,
+    PaorError,
+    UsageError,
 )
-from .looking import Look
-from .names import error_words
+from .forms import CHARS, Texts, sieved, visible, without_secrets
+from .tools import JournalTool
 
 LINE_CHARS = 400
 """Characters of an error."""
@@ -43,25 +38,19 @@ ATTEMPTS = 3
 _SHAPE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What a row of a shape that is none makes of code that reads it."""
 
+_TOLD: tuple[type[PaorError], ...] = (UsageError, NotAJournal, JournalBusy, JournalTooNew, JournalTooOld)
+"""Errors whose words are paor's own and the caller's: nothing of a journal's content is in them."""
 
-@dataclass(frozen=True, slots=True)
-class JournalTool:
-    """
-    One tool of the server.
 
-    Attributes:
-        name, title, description: For agents.
-        parameters: What its arguments must be.
-        answer: What it answers.
-        function: Makes the answer.
-    """
-
-    name: str
-    title: str
-    description: str
-    parameters: ParameterSchema
-    answer: type[ToolAnswer]
-    function: Callable[[Look, Mapping[str, Any]], ToolAnswer]
+def _words(error: PaorError) -> str:
+    """Return what an error says, without what a journal holds."""
+    if isinstance(error, _TOLD):
+        return str(error)
+    if isinstance(error, Erased):
+        return "what this needs has been erased"
+    if isinstance(error, JournalDamaged):
+        return "the journal is damaged where this reads it; the tool verify says where"
+    return f"the journal cannot be read ({type(error).__name__})"
 
 
 class CallOutcome(NamedTuple):
@@ -69,65 +58,6 @@ class CallOutcome(NamedTuple):
 
     answer: dict[str, Any] | None
     error: str = ""
-
-
-def _tool(
-    name: str,
-    title: str,
-    description: str,
-    schema: dict[str, Any],
-    answer: type[ToolAnswer],
-    function: Callable[[Look, Mapping[str, Any]], ToolAnswer],
-) -> JournalTool:
-    return JournalTool(name, title, description, ParameterSchema(schema), answer, function)
-
-
-TOOLS: Mapping[str, JournalTool] = {
-    tool.name: tool
-    for tool in (
-        _tool(
-            "runs",
-            "Runs of the journal",
-            "List agent runs, newest first: how each stands or ended, rows, calls, tokens, cost, what it waits for.",
-            looking.SCHEMA,
-            RunsAnswer,
-            looking.runs,
-        ),
-        _tool(
-            "show",
-            "What a run did",
-            "Show a run: its end, criteria, calls with who approved them, and its rows; with row one row in detail.",
-            show.SCHEMA,
-            ShowAnswer,
-            show.show,
-        ),
-        _tool(
-            "why",
-            "What decided a row",
-            "Explain a row of a run guard by guard: the way it took, the ways it was kept from; with phase why not there.",
-            why.SCHEMA,
-            WhyAnswer,
-            why.why,
-        ),
-        _tool(
-            "diff",
-            "Where two runs part",
-            "Compare two runs: the first row and field that differ, the cause, and whether they end alike.",
-            why.DIFF_SCHEMA,
-            DiffAnswer,
-            why.diff,
-        ),
-        _tool(
-            "verify",
-            "Whether the journal holds",
-            "Check hash chain, payloads and columns, and replay runs offline; of the whole journal or one run.",
-            verify.SCHEMA,
-            VerifyAnswer,
-            verify.verify,
-        ),
-    )
-}
-"""Every tool by its name."""
 
 
 class Answerer:
@@ -160,11 +90,11 @@ class Answerer:
             told = "; ".join(problem.message for problem in problems[:PROBLEMS_TOLD])
             return CallOutcome(None, self._line(f"{tool.name}: {told}"))
         try:
-            return CallOutcome(self._found(tool, arguments).wire())
+            return CallOutcome(self._found(tool, arguments))
         except InternalError as error:
             return CallOutcome(None, self._internal(error))
         except PaorError as error:
-            return CallOutcome(None, self._line(str(error) if self.content else error_words(error)))
+            return CallOutcome(None, self._line(str(error) if self.content else _words(error)))
         except _SHAPE as error:
             told = f"{type(error).__name__}; {self._where(error)}"
             self._log(f"a journal that could not be read, or an error of paor's own: {told}")
@@ -174,17 +104,18 @@ class Answerer:
         except Exception as error:  # noqa: BLE001 - a server answers, whatever happened
             return CallOutcome(None, self._internal(error))
 
-    def _found(self, tool: JournalTool, arguments: Mapping[str, Any]) -> ToolAnswer:
+    def _found(self, tool: JournalTool, arguments: Mapping[str, Any]) -> dict[str, Any]:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 with (
                     Journal(self.path, read_only=True, busy_timeout_s=self._busy_timeout_s) as journal,
                     journal.snapshot() as reader,
                 ):
-                    texts = Texts(self.content, int(arguments.get("chars", CHARS)))
-                    answer = tool.function(Look(reader, texts), arguments)
+                    found, tools = tool.function(reader, arguments)
                     reader.check_same()
-                    return answer
+                texts = Texts(self.content, int(arguments.get("chars", CHARS)), tools)
+                answer: dict[str, Any] = sieved(texts, found, tool.form)
+                return answer
             except JournalBusy:
                 if attempt == ATTEMPTS:
                     raise

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..states.base.version import VERSION
-from .answering import TOOLS, Answerer, JournalTool
-from .answers import ToolAnswer
+from .answering import Answerer
+from .forms import schema_of
+from .tools import TOOLS, JournalTool
 
 if TYPE_CHECKING:
     import mcp_types as types
@@ -119,7 +120,7 @@ def _listed(tool: JournalTool) -> types.Tool:
         title=tool.title,
         description=tool.description,
         input_schema=tool.parameters.schema,
-        output_schema=output_schema(tool.answer),
+        output_schema=schema_of(tool.form),
         annotations=types.ToolAnnotations(
             title=tool.title,
             read_only_hint=True,
@@ -128,22 +129,3 @@ def _listed(tool: JournalTool) -> types.Tool:
             open_world_hint=False,
         ),
     )
-
-
-def output_schema(answer: type[ToolAnswer]) -> dict[str, Any]:
-    """Return the output schema advertised to clients."""
-    schema: dict[str, Any] = _compact(answer.model_json_schema())
-    return schema
-
-
-def _compact(schema: Any) -> Any:
-    """Return a schema without titles and defaults, which only cost an agent room, and without null: no field is sent that has no value."""
-    if isinstance(schema, Mapping):
-        kept = {name: item for name, item in schema.items() if name not in ("title", "default")}
-        if isinstance(schema.get("properties"), Mapping):
-            kept["properties"] = {name: _compact(item) for name, item in schema["properties"].items()}
-        branches = [item for item in kept.get("anyOf", ()) if item != {"type": "null"}]
-        if len(branches) == 1 and len(kept["anyOf"]) == 2:
-            kept = {name: item for name, item in kept.items() if name != "anyOf"} | dict(branches[0])
-        return {name: item if name == "properties" else _compact(item) for name, item in kept.items()}
-    return [_compact(item) for item in schema] if isinstance(schema, list) else schema

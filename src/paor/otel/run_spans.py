@@ -20,6 +20,7 @@ from typing import Any
 import orjson
 
 from ..fsm.explain.calls import decision_words
+from ..fsm.explain.story import taken_guards
 from ..fsm.journal.prompts import Known, prompt_places, with_summary
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow, Transition
@@ -141,19 +142,12 @@ def trace_of_row(reader: JournalReader, row: RunRow) -> str:
     return trace_id_of(first.workflow_id, first.round)
 
 
-def deciding_guards(machine: Machine | None, before: Transition | None, row: Transition) -> tuple[str, ...]:
-    """
-    Return the guards of the row of the machine that was taken, ``not NAME`` for one that had to be false.
-
-    Where the machine does not tell, because its record was erased or changed on the way, every guard that was looked at.
-    """
-    waiting = before is not None and before.trigger == "wait"
-    for known in machine.rows_of(row.source, waiting=waiting) if machine is not None else ():
-        if (known.trigger, known.dest) != (row.trigger, row.dest):
-            continue
-        wanted = {**dict.fromkeys(known.conditions, True), **dict.fromkeys(known.unless, False)}
-        if all(row.guards.get(name) is value for name, value in wanted.items()):
-            return known.guards
+def deciding_guards(machine: Machine | None, row: Transition) -> tuple[str, ...]:
+    """Return the guards of the row of the machine that was taken; every guard that was looked at where the machine does not tell."""
+    rows = machine.rows if machine is not None else ()
+    taken = taken_guards(row.source, row.trigger, row.dest, row.guards, rows)
+    if taken is not None:
+        return taken
     return tuple(name if value else f"not {name}" for name, value in sorted(row.guards.items()))
 
 
@@ -294,7 +288,7 @@ class RunSpans:
             "trigger": row.trigger,
             "source": row.source,
             "dest": row.dest,
-            "guards": deciding_guards(self.run.machine, self._before, row),
+            "guards": deciding_guards(self.run.machine, row),
             "stop": row.outcome.get("stop"),
             "duplicate": row.outcome.get("duplicate"),
         }

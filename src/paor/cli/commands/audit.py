@@ -71,7 +71,8 @@ def explanation(found: Why, other: WhyNot | None = None) -> Iterator[str]:
     else:
         yield f"{title}not decided yet"
     where = f"{found.source}, waiting" if found.waiting else found.source
-    pairs = [("phase", where, ""), ("request", found.request, ""), ("outcome", found.outcome, "")]
+    came = found.told.told if found.told is not None else ""
+    pairs = [("phase", where, ""), ("request", found.request, ""), ("outcome", came, "")]
     yield from facts([*pairs, *question_pairs(found.question)])
     if other is not None:
         yield from ("", *folded(f"not {other.phase}: {other.answer}"), *_candidate_lines(other.candidates))

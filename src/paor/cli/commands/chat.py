@@ -102,7 +102,7 @@ def chat(
         options.driving(tools, durability=given.durability, model=model, hooks=hooks) as engine,
     ):
         watch.model = ((model or engine.model).name, given.model_source)
-        return Chat(engine, given, options, watch, name, as_json=as_json).hold(first)
+        return Chat(engine, given, options, watch, name, flags["model"], as_json=as_json).hold(first)
 
 
 class Chat:
@@ -115,6 +115,7 @@ class Chat:
         options: Of the engine, for the commands that are named.
         watch: Shows a round while it is driven.
         conversation: Its id.
+        model: The value of ``--model``, for the command that continues the chat.
         as_json: Print results as JSON.
     """
 
@@ -125,11 +126,13 @@ class Chat:
         options: EngineOptions,
         watch: Watch,
         conversation: str,
+        model: str | None,
         *,
         as_json: bool,
     ) -> None:
         self._engine, self._options, self._watch, self._as_json = engine, options, watch, as_json
         self._conversation, self._after = conversation, ""
+        self._model = f" --model {shlex.quote(model)}" if model else ""
         self._interactive = sys.stdin.isatty() and sys.stdout.isatty()
         self._arguments = dict(given.arguments)
         self._limits = given.limits(engine.limits_of(self._arguments["mode"])) if given.bounds else None
@@ -153,9 +156,10 @@ class Chat:
                         self._round(line)
         if not self._watch.quiet and (row := self._last()) is not None and row.conversation is not None:
             app = f" --app {shlex.quote(self._options.app)}" if self._options.app else ""
-            flags = f"{journal_flag(self._engine.journal.path)}{app}"
-            again = f"paor chat --conversation {shlex.quote(row.conversation)}{flags}"
-            tell(f"{styled('go on with:', 'dim')} {again}")
+            flags = (
+                f"{shlex.quote(row.conversation)}{journal_flag(self._engine.journal.path)}{app}{self._model}"
+            )
+            tell(f"{styled('go on with:', 'dim')} paor chat --conversation {flags}")
         if self._open is not None:
             tell(*next_commands(self._open, self._engine.journal, self._options, None))
             return WAITING

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from ...fsm.diagrams.overlays import objective_of
+from ...fsm.explain.story import line_wire
 from ...fsm.journal.postgres.address import shown
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import STATUSES, Journal
@@ -24,7 +25,7 @@ from ...states.run.phase_names import PHASES
 from ..support.app import EngineOptions, engine_of
 from ..support.journals import ALONE, find_run, reading, short_id
 from ..support.options import METADATA, app_option, command, file_name, option
-from ..support.run_summary import question_line, run_columns
+from ..support.run_summary import question_line
 from ..support.streams import DAMAGED, DIVERGED, OK, say, say_json, tell
 from ..support.text import (
     NARROW,
@@ -68,7 +69,7 @@ def runs(limit: int | None, since: str | None, journal: str, as_json: bool, **wa
     Of a run that waits the question is shown, for a call with its arguments.
 
     With --json all of them, keys as the columns of the view "runs", times in microseconds since the epoch, and
-    "waiting_for": the question of a run that waits.
+    "waiting_for", the question of a run that waits, and "used": its steps, tokens, cost and time.
     """
     conversation = conversation_of(wanted["conversation"]) or None
     wanted |= {"conversation": conversation, "key": key_of(wanted["key"]), "since": _moment(since)}
@@ -76,7 +77,10 @@ def runs(limit: int | None, since: str | None, journal: str, as_json: bool, **wa
     with reading(journal) as reader:
         rows = reader.reader.with_objectives(reader.reader.runs(**wanted))
         if as_json:
-            say_json([_run_json(reader, row) for row in (rows[:limit] if limit else rows)])
+            wanted_rows = rows[:limit] if limit else rows
+            say_json(
+                [line_wire(reader.reader, row, open_question(reader.reader, row)) for row in wanted_rows]
+            )
             return OK
         if not rows:
             asked = any(value for value in wanted.values())
@@ -150,11 +154,6 @@ def _asked_lines(journal: Journal, row: RunRow) -> list[str]:
     return facts([("  waits for", question_line(question), "warn")]) if question is not None else []
 
 
-def _run_json(journal: Journal, row: RunRow) -> dict[str, Any]:
-    question = open_question(journal.reader, row)
-    return run_columns(row) | {"waiting_for": question.wire() if question is not None else None}
-
-
 @command(
     "replay",
     "paor replay",
@@ -197,7 +196,10 @@ def replay(name: str | None, app: str | None, repro: str | None, journal: str, a
             except JournalDamaged as error:
                 replays.append(str(error))
     if as_json:
-        found = [_replay_json(row, item) for row, item in zip(rows, replays, strict=True)]
+        found = [
+            Replay(row.run_id, 0, False, ()).wire(item) if isinstance(item, str) else item.wire()
+            for row, item in zip(rows, replays, strict=True)
+        ]
         say_json(found[0] if name is not None else found)
     else:
         for row, item in zip(rows, replays, strict=True):
@@ -235,19 +237,3 @@ def _replay_lines(row: RunRow, item: Replay | str) -> Iterator[str]:
     for seq, names in sorted(erased.items()):
         where = f"row {seq}" if seq >= 0 else "run"
         yield f"  {where}, not checked since it was erased: {', '.join(names)}"
-
-
-def _replay_json(row: RunRow, item: Replay | str) -> dict[str, Any]:
-    unreadable = isinstance(item, str)
-    found = Replay(row.run_id, 0, False, ()) if isinstance(item, str) else item
-    names = ("part", "visited", "may_visit")
-    return {
-        "run_id": row.run_id,
-        "transitions": None if unreadable else found.transitions,
-        "identical": found.identical,
-        "divergences": found.divergences,
-        "unchecked": found.unchecked,
-        "changed": [{name: getattr(part, name) for name in names} for part in found.changed],
-        "accepted": [{"seq": seq, "parts": parts} for seq, parts in found.accepted],
-        "error": item if unreadable else None,
-    }

@@ -5,29 +5,26 @@ from __future__ import annotations
 import base64
 import sys
 import time
-from dataclasses import asdict
-from itertools import pairwise
+from collections.abc import Sequence
 
 import click
 
-from ...fsm.explain.calls import calls_of
-from ...fsm.journal.prompts import with_summary
+from ...fsm.explain.story import RowReader, StoryRow, document_content, document_wire, is_given
 from ...fsm.journal.reader import damage_told
 from ...fsm.journal.rows import RunRow, StoredDocument, Transition, transition_of
 from ...fsm.journal_api import Journal
 from ...states.base.errors import UsageError
 from ..support.journals import ALONE, command_line, find_run, reading
 from ..support.options import command, option
-from ..support.row_text import RowTexts, row_cells, row_columns, row_texts
+from ..support.row_text import row_cells, row_columns, text_lines
 from ..support.run_summary import (
     ACTION_COLUMNS,
-    RunHead,
     action_cells,
-    actions_of,
     call_blocks,
-    is_given,
+    head_pairs,
     question_pairs,
-    run_columns,
+    state_pairs,
+    story_of,
 )
 from ..support.streams import OK, say, say_bytes, say_json, tell
 from ..support.text import (
@@ -108,46 +105,38 @@ def show(
 
 def show_run(journal: Journal, row: RunRow, *, as_json: bool) -> None:
     """Print what a run did: its head, its calls and its rows, and how it goes on if it has not ended."""
-    rows = journal.transitions(row.run_id)
-    head = RunHead(journal, row, rows[-1] if rows else None)
+    told = story_of(journal, row)
     if as_json:
-        calls = {"calls": [call.wire() for call in calls_of(journal, row.run_id)]}
-        transitions = {"transitions": [item._asdict() for item in rows]}
-        say_json({"run": run_columns(row)} | head.wire() | calls | transitions)
+        say_json(told.wire())
         return
-    say(*facts(head.pairs()))
-    if calls_made := calls_of(journal, row.run_id):
-        say("", styled("calls", "dim"), *call_blocks(calls_made))
-    if rows:
-        say("", *_table(journal, rows, None, head=True))
+    say(*facts(head_pairs(told)))
+    if told.calls:
+        say("", styled("calls", "dim"), *call_blocks(told.calls))
+    if told.rows:
+        say("", *_table(told.rows, head=True))
     _say_next(journal, row)
 
 
 def _one_row(journal: Journal, row: RunRow, seq: int, as_json: bool) -> None:
     """Print one row: its facts, the prompt with what is new in it, the reply, and the guards."""
-    from ...fsm.explain.why import why
+    from ...fsm.explain.why import one_row
     from .audit import explanation
 
-    found = why(journal, row.run_id, seq)
-    rows = journal.transitions(row.run_id)
-    taken = rows[seq] if seq < len(rows) else None
-    *beside, texts = (
-        [row_texts(journal, rows, one) for one in with_summary(taken)] if taken is not None else [RowTexts()]
-    )
+    found = one_row(journal.reader, row.run_id, seq)
     if as_json:
-        summary = {"summary": beside[0].wire()} if beside else {}
-        say_json({"row": taken._asdict() if taken else None, "why": found.wire()} | texts.wire() | summary)
+        say_json(found.wire())
         return
-    title, *lines = explanation(found)
-    say(title, *(facts(_row_facts(taken, rows[seq - 1] if seq else None)) if taken else ()), *lines)
-    say(*(line for asked in (*beside, texts) for line in asked.lines()))
+    title, *lines = explanation(found.why)
+    say(
+        title, *(facts(_row_facts(found.row, found.why.told)) if found.row and found.why.told else ()), *lines
+    )
+    say(*text_lines(found.texts))
 
 
-def _row_facts(row: Transition, before: Transition | None) -> list[tuple[str, str, str]]:
+def _row_facts(row: Transition, told: StoryRow) -> list[tuple[str, str, str]]:
     """Return when a row was decided and what it took, as names, values and styles."""
-    seconds = (row.time_us - (before.time_us if before else 0)) / 1e6
-    tokens = row.tokens_in + row.tokens_out - (before.tokens_in + before.tokens_out if before else 0)
-    took = ", ".join([duration(seconds), *([count(tokens, "token")] if tokens else [])])
+    tokens = told.tokens_in + told.tokens_out
+    took = ", ".join([duration(told.time_us / 1e6), *([count(tokens, "token")] if tokens else [])])
     return [("at", local_time(row.at), ""), ("took", took, ""), ("step", str(row.step), "")]
 
 
@@ -160,9 +149,8 @@ def _say_next(journal: Journal, row: RunRow) -> None:
         tell(f"{styled(f'{todo}:', 'dim')} {command_line('resume', journal, row.run_id)}")
 
 
-def _table(journal: Journal, rows: list[Transition], before: Transition | None, *, head: bool) -> list[str]:
-    cells = [row_cells(journal, row, last) for last, row in pairwise([before, *rows]) if row is not None]
-    return table(row_columns(), cells, wrap=True, head=head)
+def _table(rows: Sequence[StoryRow], *, head: bool) -> list[str]:
+    return table(row_columns(), [row_cells(row) for row in rows], wrap=True, head=head)
 
 
 def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
@@ -178,7 +166,8 @@ def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
             for item in rows:
                 say_json(item._asdict(), compact=True)
         elif rows or first:
-            say(*_table(journal, rows, before, head=first))
+            read = RowReader(journal.reader, before)
+            say(*_table([read.add(item) for item in rows], head=first))
             first = False
         before = rows[-1] if rows else before
         if row.status != "running" and (before is None or before.seq >= row.head_seq):
@@ -188,18 +177,17 @@ def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
             _say_next(journal, row)
         time.sleep(POLL_S)
     if not as_json:
-        head = RunHead(journal, row, before)
-        pairs = [pair for pair in head.pairs() if pair[0] in ("state", "used")]
-        say("", *facts([*pairs, *question_pairs(head.question)]))
+        told = story_of(journal, row)
+        say("", *facts([*state_pairs(told), *question_pairs(told.question)]))
         _say_next(journal, row)
 
 
 def _steps(journal: Journal, row: RunRow, as_json: bool) -> None:
-    actions = actions_of(journal, row, journal.transitions(row.run_id))
+    calls = journal.calls(row.run_id)
     if as_json:
-        say_json(actions)
-    elif actions:
-        say(*table(ACTION_COLUMNS, [action_cells(action) for action in actions], wrap=True))
+        say_json([call.wire() for call in calls])
+    elif calls:
+        say(*table(ACTION_COLUMNS, [action_cells(call) for call in calls], wrap=True))
     else:
         tell(f"run {row.run_id} has taken no action")
 
@@ -245,23 +233,14 @@ def _kind(mime: str) -> str:
     return next((short for part, short in OFFICE.items() if part in name), name[-16:])
 
 
-def document_wire(document: StoredDocument) -> dict[str, object]:
-    """Return a document's row as JSON-able data, with the reference that prompts use."""
-    data = asdict(document) | {"reference": f"docItem:{document.label}#{document.position}"}
-    del data["payload"]
-    return data
-
-
 def _content(journal: Journal, row: RunRow, wanted: str, as_json: bool) -> None:
     """Print one document: as it is into a file or pipe, made harmless on a terminal."""
     document = _find_document(journal, row, wanted)
-    body = journal.document(row.run_id, document.number)
-    if body is None:
-        raise UsageError(f"{document.label}#{document.position}: has been erased")
+    content = document_content(journal.reader, row, document)
     if as_json:
-        content = {"text": body} if isinstance(body, str) else {"base64": base64.b64encode(body).decode()}
-        say_json(document_wire(document) | content)
+        say_json(content)
         return
+    body = content["text"] if "text" in content else base64.b64decode(content["base64"])
     data = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body
     if not sys.stdout.isatty():
         say_bytes(data)

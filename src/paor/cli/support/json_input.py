@@ -162,6 +162,8 @@ def answer_value(text: str, question: Question | None, flag: str = "--answer ") 
     forms += [] if begins else [text]
     if question is None:
         return forms[0]
+    if question.kind == "approval" and not flag and not begins:
+        raise UsageError(f"{one_line(text)[:80]}: expected one of {', '.join(typed_answers(question))}")
     wrong: list[str] = []
     for value in forms:
         try:

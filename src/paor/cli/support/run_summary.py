@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic import ValidationError
-
 from ...fsm.explain.calls import RunCall
+from ...fsm.explain.story import Story, is_given, policy_of, story, used_of
 from ...fsm.journal.erasure_log import numbers_of
-from ...fsm.journal.rows import RunRow, Transition
+from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import Journal
 from ...prompts.clients.settings import environment_secrets
-from ...states.base.errors import JournalDamaged
 from ...states.base.secrets import Scrubber
-from ...states.records.actions import Intent
 from ...states.records.outcomes import cached_share
 from ...states.records.questions import Question
-from ...states.run.phase_names import EXECUTING
 from ...states.run.reasons import REASONS
 from ...states.run.spec import Spec
-from ...states.run.state import Change
 from ...states.settings.limits import Limits
-from ...states.settings.policy import ApprovalRule
-from ...tools.policy import denial
 from .journals import ALONE
 from .text import (
     NARROW,
@@ -44,33 +36,6 @@ from .text import (
 )
 
 
-def spec_of(journal: Journal, row: RunRow) -> Spec | None:
-    """Return what a run was started with, None once erased; raise `JournalDamaged` when it cannot be read."""
-    if journal.payload(row.run, journal.reader.root_columns(row.run)["spec_payload"]).body is None:
-        return None
-    try:
-        return journal.spec(row.run_id)
-    except ValidationError as error:
-        message = f"its spec cannot be read ({error.error_count()} errors); run: paor verify"
-        raise JournalDamaged(f"run {row.run_id}: {message}") from None
-
-
-def is_given(row: RunRow, label: str) -> bool:
-    """Whether a run was given a document: an input, or what another task or round of its workflow produced."""
-    return not label.startswith(f"round{row.round}_task{row.task}_action") or "_action0_" in label
-
-
-def change_of(journal: Journal, row: Transition) -> Change:
-    """Return what a row set, nothing once erased; raise `JournalDamaged` when it cannot be read."""
-    try:
-        body = journal.payload(row.run, row.change["n"]).body
-        return Change.read(body) if body is not None else Change()
-    except (ValueError, KeyError, TypeError):
-        raise JournalDamaged(
-            f"run number {row.run}, row {row.seq}: what it set cannot be read; run: paor verify"
-        ) from None
-
-
 def asking(journal: Journal, row: RunRow) -> RunRow:
     """Return the run whose question a waiting run waits for: one that it has called, else the run itself."""
     from ...fsm.lifecycle.subruns import waiting_called
@@ -79,19 +44,13 @@ def asking(journal: Journal, row: RunRow) -> RunRow:
     return journal.run(called) if called is not None else row
 
 
-def question_of(journal: Journal, row: RunRow) -> Question | None:
-    """Return what a run waits for, of a workflow what its waiting task asks; None for nothing, or once it was erased."""
+def story_of(journal: Journal, row: RunRow) -> Story:
+    """Return the story of a run with its open question."""
     if row.status != "waiting":
-        return None
-    from ...fsm.lifecycle.subruns import open_question  # which runs can be driven with, too
+        return story(journal.reader, row)
+    from ...fsm.lifecycle.subruns import open_question  # with which runs can be driven, too
 
-    return open_question(journal.reader, row)
-
-
-def run_columns(row: RunRow) -> dict[str, Any]:
-    """Return a run's columns as JSON-able data."""
-    called = {"called_by": row.called_by._asdict()} if row.called_by is not None else {}
-    return row._asdict() | {"head_hash": row.head_hash.hex()} | called
+    return story(journal.reader, row, open_question(journal.reader, row))
 
 
 ARGUMENTS_SHOWN = 20
@@ -155,40 +114,6 @@ def _value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-SETTINGS = (
-    *("objective", "success_criteria", "language", "task_type", "mode", "model", "context"),
-    *("final_format", "limits", "tools", "engine", "machine"),
-)
-"""What a run was started with, as far as the head shows it as JSON; of tools the names."""
-
-
-def _permitted(spec: Spec) -> Iterator[tuple[str, str, str]]:
-    """Yield what a run is offered, what is denied to it and needs an approval, and the limits that are not the usual ones."""
-    names = [tool.name for tool in spec.tools]
-    denied = [name for name in names if denial(spec.call_policy, spec.task_type, name) is not None]
-    yield "offered", ", ".join(name for name in names if name not in denied), ""
-    yield "denied", ", ".join(dict.fromkeys((*denied, *spec.policy.deny))), ""
-    rules = [rule if isinstance(rule, str) else _rule_text(rule) for rule in spec.policy.approvals]
-    yield "approvals", "; ".join(rules), ""
-    usual = Limits()
-    set_ = {name: value for name, value in spec.limits if value != getattr(usual, name)}
-    told = (
-        f"{name} {'none' if value is None else _value_text(value)}"
-        for name, value in set_.items()
-        if _is_plain(value)
-    )
-    yield "limits", ", ".join(told), ""
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, int | float | str)
-
-
-def _rule_text(rule: ApprovalRule) -> str:
-    arguments = rule.model_dump(mode="json")["arguments"]
-    return f"{rule.tool} where {json.dumps(arguments, ensure_ascii=False)}" if arguments else rule.tool
-
-
 def call_blocks(calls: Sequence[RunCall]) -> Iterator[str]:
     """Yield the calls of a run, each with its arguments, who decided about it, its times and what came of it."""
     scrub = Scrubber(environment_secrets())
@@ -214,196 +139,107 @@ def call_blocks(calls: Sequence[RunCall]) -> Iterator[str]:
         yield from (f"     {line}" for line in told)
 
 
-class RunHead:
-    """
-    What is above the rows of a run.
+def head_pairs(told: Story) -> Iterator[tuple[str, str, str]]:
+    """Yield name, value and style of every fact above the rows of a run."""
+    row, spec = told.run, told.spec
+    yield "run", row.run_id, "strong"
+    yield "objective", spec.objective if spec is not None else "(erased)", ""
+    if (called := row.called_by) is not None:
+        yield "called by", f"action {called.action} of run {called.run_id}", ""
+    elif row.task == 0 or row.workflow_id != row.run_id:
+        place = f"round {row.round}, task {row.task}" if row.task else f"round {row.round}, all tasks"
+        yield "workflow", f"{place}, of {row.workflow_id}", ""
+    if row.parent_run_id is not None:
+        yield "fork", f"shares rows 0 to {row.parent_seq} of run {row.parent_run_id}", ""
+    yield from state_pairs(told)
+    for inner in told.called:
+        yield "called", f"run {inner.run_id}, {inner.status}", ""
+    yield "model", spec.model if spec is not None else "", ""
+    if spec is not None and spec.values:
+        yield "values", json.dumps(spec.values, ensure_ascii=False, sort_keys=True), ""
+    if spec is not None:
+        yield from _permitted(spec)
+    ended = f", ended {local_time(row.ended_at)}" if row.ended_at else ""
+    yield "started", local_time(row.created_at) + ended, ""
+    given = sum(is_given(row, item.label) for item in told.documents)
+    numbers = ((given, "given"), (len(told.documents) - given, "produced"))
+    yield "documents", ", ".join(f"{number:,} {text}" for number, text in numbers if number), ""
+    for erasure in told.erasures:
+        message = f"{count(len(numbers_of([erasure])), 'payload')} by {erasure.by}, {local_time(erasure.at)}"
+        yield "erased", message + (f", {erasure.reason}" if erasure.reason else ""), "warn"
+    for index, item in enumerate(told.criteria):
+        mark, style = _MARKS[item["met"]]
+        yield "" if index else "criteria", f"{mark}: {item['criterion']}", style
+    yield from question_pairs(told.question)
+    yield "answer", "\n".join(line for line in told.answer.split("\n") if line.strip()), ""
 
-    Attributes:
-        row: Its line of the view ``runs``.
-        spec: None once erased.
-        last: Its last row, None before the first.
-        change: What that row set: the answer of a finished run, the question of a waiting one.
-        question: What it waits for, or None; of a workflow what its waiting task asks.
-        given, produced: Numbers of documents.
-        erasures: What was erased of it.
-        driven: Whether a process drives it now.
-        called: The runs that its tools have called.
-    """
 
-    def __init__(self, journal: Journal, row: RunRow, last: Transition | None) -> None:
-        self.row = row
-        self.spec = spec_of(journal, row)
-        self.last = last
-        self.change = change_of(journal, last) if last is not None else Change()
-        self.question = question_of(journal, row)
-        labels = [document.label for document in journal.documents(row.run_id)]
-        self.given = sum(is_given(row, label) for label in labels)
-        self.produced = len(labels) - self.given
-        self.erasures = tuple(journal.erasures(row.run_id))
-        self.called = [journal.run(run) for run in journal.reader.called_by(row.run_id)]
+_MARKS = {True: ("met", "good"), False: ("not met", "warn"), None: ("open", "")}
+"""What is said of a criterion, and its style."""
 
-    def pairs(self) -> Iterator[tuple[str, str, str]]:
-        """Yield name, value and style of every fact."""
-        row, spec = self.row, self.spec
-        yield "run", row.run_id, "strong"
-        yield "objective", spec.objective if spec is not None else "(erased)", ""
-        if (called := row.called_by) is not None:
-            yield "called by", f"action {called.action} of run {called.run_id}", ""
-        elif row.task == 0 or row.workflow_id != row.run_id:
-            place = f"round {row.round}, task {row.task}" if row.task else f"round {row.round}, all tasks"
-            yield "workflow", f"{place}, of {row.workflow_id}", ""
-        if row.parent_run_id is not None:
-            yield "fork", f"shares rows 0 to {row.parent_seq} of run {row.parent_run_id}", ""
-        yield "state", self.state, STATE_STYLES.get(row.status, "")
-        for inner in self.called:
-            yield "called", f"run {inner.run_id}, {inner.status}", ""
-        yield "model", spec.model if spec is not None else "", ""
-        if spec is not None and spec.values:
-            yield "values", json.dumps(spec.values, ensure_ascii=False, sort_keys=True), ""
-        if spec is not None:
-            yield from _permitted(spec)
-        ended = f", ended {local_time(row.ended_at)}" if row.ended_at else ""
-        yield "started", local_time(row.created_at) + ended, ""
-        yield "used", ", ".join(self.used()), ""
-        numbers = ((self.given, "given"), (self.produced, "produced"))
-        yield "documents", ", ".join(f"{number:,} {text}" for number, text in numbers if number), ""
-        for erasure in self.erasures:
-            message = (
-                f"{count(len(numbers_of([erasure])), 'payload')} by {erasure.by}, {local_time(erasure.at)}"
+
+def state_pairs(told: Story) -> Iterator[tuple[str, str, str]]:
+    """Yield in which phase a run is with its reason in words, and what it has used, of how much."""
+    row = told.run
+    why = row.status if row.driver or row.status != "running" else ALONE
+    if row.reason:
+        why = f"{row.reason}: {REASONS[row.reason]}" if row.reason in REASONS else row.reason
+    elif told.question:
+        why = f"waits: {told.question.kind}"
+    yield "state", f"{row.state} ({why})", STATE_STYLES.get(row.status, "")
+    yield "used", ", ".join(_used(told)), ""
+
+
+def _used(told: Story) -> Iterator[str]:
+    """Yield what was used, and of how much where there is a limit."""
+    last = told.last
+    for item in used_of(told.spec, last):
+        most = item.allowed
+        if item.counter == "step":
+            yield f"{item.used:,} of {count(int(most), 'step')}" if most else count(int(item.used), "step")
+        elif item.counter == "retries" and item.used:
+            yield f"{item.used} of {most} retries" if most is not None else f"{item.used} retries"
+        elif item.counter == "tokens":
+            tokens = (
+                f"{item.used:,} of {count(int(most), 'token')}" if most else count(int(item.used), "token")
             )
-            yield "erased", message + (f", {erasure.reason}" if erasure.reason else ""), "warn"
-        yield from self._criteria()
-        yield from question_pairs(self.question)
-        answer = (self.change.answer or "") if row.status in ("done", "failed") else ""
-        yield "answer", "\n".join(line for line in answer.split("\n") if line.strip()), ""
-
-    @property
-    def state(self) -> str:
-        """The phase with its reason in words."""
-        row = self.row
-        if row.reason:
-            words = REASONS.get(row.reason)
-            return f"{row.state} ({row.reason}: {words})" if words else f"{row.state} ({row.reason})"
-        if self.question:
-            return f"{row.state} (waits: {self.question.kind})"
-        return f"{row.state} ({row.status if row.driver or row.status != 'running' else ALONE})"
-
-    def used(self) -> Iterator[str]:
-        """Yield what was used, and of how much where there is a limit."""
-        last, limits = self.last, self.spec.limits if self.spec is not None else None
-        steps = retries = tokens = cost = time_us = 0
-        if last is not None:
-            steps, retries, tokens = last.step, last.retries, last.tokens_in + last.tokens_out
-            cost, time_us = last.cost_micro, last.time_us
-        yield f"{steps:,} of {count(limits.max_steps, 'step')}" if limits else count(steps, "step")
-        if retries:
-            yield f"{retries} of {limits.max_retries} retries" if limits else f"{retries} retries"
-        budget = limits.token_budget if limits else None
-        told = f"{tokens:,} of {count(budget, 'token')}" if budget else count(tokens, "token")
-        read = int(last.counters.get("tokens_cached", 0)) if last is not None else 0
-        yield told + cached_text(cached_share(read, last.tokens_in if last is not None else 0))
-        seconds = limits.time_budget_s if limits else None
-        yield f"{duration(time_us / 1e6)} of {duration(seconds)}" if seconds else duration(time_us / 1e6)
-        money = limits.cost_budget if limits else None
-        if cost or money:
-            yield f"{cost / 1e6:,.4f} of {money:,.2f} cost" if money else f"{cost / 1e6:,.4f} cost"
-
-    def _criteria(self) -> Iterator[tuple[str, str, str]]:
-        met = str(self.last.counters.get("criteria", "")) if self.last is not None else ""
-        for index, text in enumerate(self.spec.success_criteria if self.spec is not None else ()):
-            fulfilled = met[index : index + 1] == "1"
-            mark, style = ("met", "good") if fulfilled else ("open", "")
-            yield "criteria" if index == 0 else "", f"{mark}: {text}", style
-
-    def wire(self) -> dict[str, Any]:
-        """Return the head as JSON-able data, without times of now."""
-        settings = self.spec.model_dump(mode="json") if self.spec is not None else None
-        if settings is not None:
-            settings = {name: settings[name] for name in SETTINGS}
-            settings["tools"] = [tool["name"] for tool in settings["tools"]]
-        return {
-            "spec": settings,
-            "answer": self.change.answer or None,
-            "waiting_for": self.question.wire() if self.question else None,
-            "documents_given": self.given,
-            "documents_produced": self.produced,
-            "erasures": [item._asdict() | {"hash": item.hash.hex()} for item in self.erasures],
-        }
+            read = int(last.counters.get("tokens_cached", 0)) if last is not None else 0
+            yield tokens + cached_text(cached_share(read, last.tokens_in if last is not None else 0))
+        elif item.counter == "time":
+            yield f"{duration(item.used)} of {duration(most)}" if most else duration(item.used)
+        elif item.counter == "cost" and (item.used or most):
+            yield f"{item.used:,.4f} of {most:,.2f} cost" if most else f"{item.used:,.4f} cost"
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
-    """One action of a run, from the row that observed it; of an erased one only what the rows say. Its decision is the model's after it."""
-
-    seq: int
-    step: int
-    action: int
-    tool: str
-    outcome: str
-    label: str
-    documents_count: int
-    documents: tuple[str, ...]
-    summary: str
-    decision: str = ""
-
-
-def actions_of(journal: Journal, row: RunRow, rows: list[Transition]) -> list[Action]:
-    """Return the actions of a run in order; one that is not observed yet comes last."""
-    actions = []
-    ended: Transition | None = None
-    for item in rows:
-        if item.trigger in ("execute", "refuse"):
-            ended = item
-        elif item.trigger == "observe" and ended is not None:
-            actions.append(_action_of(journal, item, ended))
-        elif actions and (refinement := change_of(journal, item).refinement):
-            actions[-1] = replace(actions[-1], decision=refinement.words)
-    if row.state == EXECUTING:
-        intent = last_intent(journal, rows)
-        if intent is not None:
-            state, last = ("in doubt" if row.status == "waiting" else "running"), rows[-1]
-            actions.append(
-                Action(last.seq, last.step, last.action, intent.tool, state, intent.label, 0, (), "")
-            )
-    return actions
-
-
-def last_intent(journal: Journal, rows: Sequence[Transition]) -> Intent | None:
-    """Return the call that a run is about: the last one that its rows intended."""
-    changes = (change_of(journal, row) for row in reversed(rows))
-    return next((change.intent for change in changes if change.intent), None)
-
-
-def _action_of(journal: Journal, row: Transition, ended: Transition) -> Action:
-    message = change_of(journal, row).message
-    refused = ended.trigger == "refuse"
-    good = bool(ended.outcome.get("ok"))
-    return Action(
-        seq=row.seq,
-        step=row.step,
-        action=row.action,
-        tool=message.tool if message else str(ended.request.get("tool", "")),
-        outcome="ok" if good else "refused" if refused else "failed",
-        label=str(ended.outcome.get("label", "")),
-        documents_count=int(ended.outcome.get("documents", 0)),
-        documents=message.documents if message else (),
-        summary=message.summary if message else "(erased)",
+def _permitted(spec: Spec) -> Iterator[tuple[str, str, str]]:
+    """Yield what a run is offered, what is denied to it and needs an approval, and the limits that are not the usual ones."""
+    policy = policy_of(spec)
+    yield "offered", ", ".join(policy["offered"]), ""
+    yield "denied", ", ".join(dict.fromkeys((*(name for name, _ in policy["denied"]), *policy["never"]))), ""
+    yield "approvals", "; ".join(policy["asks"]), ""
+    usual = Limits()
+    plain = {name: value for name, value in spec.limits if value != getattr(usual, name)}
+    told = (
+        f"{name} {'none' if value is None else _value_text(value)}"
+        for name, value in plain.items()
+        if value is None or isinstance(value, int | float | str)
     )
+    yield "limits", ", ".join(told), ""
 
 
 OUTCOME_STYLES = {"ok": "good", "failed": "bad", "refused": "warn", "in doubt": "warn", "waits": "warn"}
 
 
-def action_cells(action: Action) -> list[Cell]:
-    """Return one action as cells."""
-    summary = action.summary.removeprefix(f"{count(action.documents_count, 'document')}: ")
+def action_cells(call: RunCall) -> list[Cell]:
+    """Return one call as the cells of a line."""
+    summary = call.result.removeprefix(f"{count(call.documents_count, 'document')}: ")
     return [
-        Cell(str(action.action), "dim"),
-        Cell(action.tool, "strong"),
-        Cell(action.outcome, OUTCOME_STYLES.get(action.outcome, "")),
-        Cell(f"{action.documents_count:,}" if action.documents_count else ""),
-        Cell(action.label if action.documents_count or action.outcome in ("running", "in doubt") else ""),
-        Cell(f"{summary} {arrow()} {action.decision}" if action.decision else summary, "dim"),
+        Cell(str(call.action), "dim"),
+        Cell(call.tool, "strong"),
+        Cell(call.outcome, OUTCOME_STYLES.get(call.outcome, "")),
+        Cell(f"{call.documents_count:,}" if call.documents_count else ""),
+        Cell(call.label if call.documents_count or call.outcome in ("running", "in doubt") else ""),
+        Cell(f"{summary} {arrow()} {call.decision}" if call.decision else summary, "dim"),
     ]
 
 

@@ -24,9 +24,10 @@ from ...states.settings.limits import PLANNER_STEPS, Limits
 from ...states.settings.policy import Policy
 from ...tools.tool import Tool
 from ..machine.decide import machine_told
+from ..machine.guards import GUARDS
 from ..machine.host_rows import NO_HOST
 from ..machine.impure_names import impure_parts
-from ..machine.machine import Machine, guards_in_force
+from ..machine.machine import Machine
 from ..machine.safety import MachineDefect
 from ..machine.table import Row
 from ..machine.updates import CHANGES
@@ -172,7 +173,8 @@ def check(engine: Examined, machine: Machine | None = None, *, modes: Iterable[F
     if machine is None and not engine.machine.is_standard:
         machine = engine.machine
     if machine is None:
-        proof = _proven(worlds, _in_force())
+        # with the functions that decide in this process; others may have been put in their place
+        proof = _proven(worlds, (*GUARDS.items(), *CHANGES.items()))
     else:
         proof = prove(machine, worlds, _others(), tools=tools)
     notes = (*(item for item in policy if item.code in NOTED), *proof.notes)
@@ -184,11 +186,6 @@ def check(engine: Examined, machine: Machine | None = None, *, modes: Iterable[F
 def _proven(worlds: tuple[BoundedSpec, ...], in_force: tuple[object, ...]) -> Check:
     """Return what is wrong with paor's own machine; the same for all engines with the same limits."""
     return prove(Machine(), worlds, _others())
-
-
-def _in_force() -> tuple[object, ...]:
-    """Return the functions that decide in this process; somebody may have put others in their place."""
-    return (*guards_in_force().items(), *CHANGES.items())
 
 
 def _others() -> tuple[BoundedSpec, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -13,7 +12,7 @@ from ...states.records.questions import Answer
 from ...states.run.phase_names import EXECUTING, FINAL, PHASES, SPECIFYING
 from ...states.run.state import Change
 from ..journal.reader import JournalReader, Readable, reader_of
-from ..journal.rows import RunRow, Transition
+from ..journal.rows import Transition
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +48,8 @@ class RunCall:
         decided: What people decided about it, in order.
         asked_at, started_at, ended_at: In microseconds since the epoch; None for what did not happen.
         caller: The phase of the host's own that asked for it; empty for a call that the model or a plan chose.
+        label, documents_count, documents: Under which label it has stored how many documents, and the references to those that are offered.
+        decision: What the model decided after it, with its reason; empty where it was not asked, and once erased.
     """
 
     seq: int
@@ -65,10 +66,14 @@ class RunCall:
     ended_at: int | None = None
     caller: str = ""
     asked: Mapping[str, Any] | None = None
+    label: str = ""
+    documents_count: int = 0
+    documents: tuple[str, ...] = ()
+    decision: str = ""
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form, keys as the attributes."""
-        return asdict(self)
+        return asdict(self) | {"documents": list(self.documents)}
 
 
 def calls_of(journal: Readable, run_id: str) -> list[RunCall]:
@@ -91,36 +96,7 @@ def calls_of(journal: Readable, run_id: str) -> list[RunCall]:
 
 
 ENDS = ("execute", "refuse", "withhold")
-"""Rows with which a call is over; what follows such a row can be read without what is before it."""
-
-
-def calls_at(journal: JournalReader, run: RunRow, seq: int) -> list[RunCall]:
-    """
-    Return the call of a run that begins at one row, or none, as `calls_of` has it; only the rows around it are read.
-
-    Args:
-        journal: Which holds it.
-        run: The run.
-        seq: The row.
-    """
-    ends = _ends(journal, run)
-    place = bisect_left(ends, seq)
-    first = ends[place - 1] + 1 if place else 0
-    later = ends[place + 1 : place + 2]  # the end of the call after it: what was observed stands before that
-    found = CallReader()
-    for row in journal.transitions(run.run_id, first, later[0] if later else run.head_seq):
-        found.add(row, change_of(journal, row))
-    return [call for call in found.calls if call.seq == seq]
-
-
-def _ends(journal: JournalReader, run: RunRow) -> list[int]:
-    """Return the rows of a run with which its calls end, those that a fork shares too."""
-    found: list[int] = []
-    last = run.head_seq
-    for part in reversed(journal.lineage(run.run)):
-        found += [seq for (seq,) in journal.columns(part.run, ("seq",), ENDS, part.first_seq, max(last, 0))]
-        last = min(last, part.first_seq - 1)
-    return sorted(found)
+"""Rows with which a call is over."""
 
 
 class CallReader:
@@ -150,8 +126,12 @@ class CallReader:
             _take(call, row, change)
             if row.trigger in ENDS:
                 call = None
-        elif row.trigger == "observe" and self.calls and change.message:
-            self.calls[-1].result = change.message.summary
+        elif row.trigger == "observe" and self.calls:
+            message = change.message or None
+            self.calls[-1].result = message.summary if message else "(erased)"
+            self.calls[-1].documents = message.documents if message else ()
+        elif change.refinement and self.calls:
+            self.calls[-1].decision = change.refinement.words
         if call is not None and row.dest in FINAL:
             call.outcome = "in doubt" if row.outcome.get("in_doubt") else "cancelled"
         self._open = call
@@ -198,6 +178,7 @@ def _take(call: RunCall, row: Transition, change: Change) -> None:
             change.intent.effect,
             change.intent.arguments,
         )
+        call.label = change.intent.label
     if row.trigger == "wait":
         call.outcome, call.asked_at = (
             ("in doubt" if row.outcome.get("kind") == "in_doubt" else "waits"),
@@ -215,6 +196,9 @@ def _take(call: RunCall, row: Transition, change: Change) -> None:
         call.outcome = "ok" if row.outcome.get("ok") or (change.result and change.result.ok) else failed
         call.ended_at, call.action = row.at, row.action
         call.result = (change.result.error or "") if change.result else ""
+        call.tool = call.tool or str(row.request.get("tool", ""))
+        call.label = str(row.outcome.get("label", call.label))
+        call.documents_count = int(row.outcome.get("documents", 0))
 
 
 def decision_words(answer: Answer) -> str:

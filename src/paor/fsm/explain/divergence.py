@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import orjson
 from msgspec.structs import replace
 
 from ...states.base.errors import PaorError
@@ -24,9 +23,8 @@ from ..decision.host_machine import recorded_phases
 from ..decision.run_resources import RunResources
 from ..journal.rows import Transition
 from ..machine.decide import Moment, decide, request_of
-from ..machine.machine import MACHINE
 from ..versioning.fingerprints import given_fingerprints
-from ..versioning.host_code import host_fingerprints
+from ..versioning.host_code import machine_fingerprints
 
 CAUSES: dict[str, str] = {
     "model_output": "the model said something else",
@@ -134,7 +132,8 @@ def parts_between(left: Spec, right: Spec) -> list[ComparedPart]:
             ]
         elif name == "fingerprints":  # of what is in the spec itself nothing new
             before, after = (
-                _of_code(parts, spec, left, right) for parts, spec in ((one, left), (other, right))
+                {name: digest for name, digest in parts.items() if name not in given_fingerprints(spec)}
+                for parts, spec in ((one, left), (other, right))
             )
             if before != after:
                 found.append(ComparedPart("code", name, before, after, whole))
@@ -146,7 +145,7 @@ def parts_between(left: Spec, right: Spec) -> list[ComparedPart]:
 
 def _machine_parts(left: Spec, right: Spec) -> list[ComparedPart]:
     """Return the rows, phases and guards of the host's own in which two machines differ; each exchanges the whole machine."""
-    one, other = _machine_digests(left), _machine_digests(right)
+    one, other = (machine_fingerprints(spec.host_machine) for spec in (left, right))
     names = {name for machine in (left, right) for name in recorded_phases(machine.host_machine)}
     templates = {name: text for name, text in left.templates.items() if name not in names}
     templates |= {name: text for name, text in right.templates.items() if name in names}
@@ -160,10 +159,6 @@ def _machine_parts(left: Spec, right: Spec) -> list[ComparedPart]:
         for name in dict.fromkeys((*one, *other))
         if one.get(name) != other.get(name)
     ]
-
-
-def _machine_digests(spec: Spec) -> dict[str, str]:
-    return host_fingerprints(spec.host_machine or orjson.dumps(MACHINE.to_dict()).decode())
 
 
 def changed_guards(parts: Sequence[ComparedPart], row: Transition, other: Transition) -> list[ComparedPart]:
@@ -204,14 +199,6 @@ def host_causes(
 def _differing(row: Transition, other: Transition) -> set[str]:
     names = {*row.guards, *other.guards}
     return {name for name in names if row.guards.get(name) is not other.guards.get(name)}
-
-
-def _of_code(parts: Mapping[str, str], spec: Spec, left: Spec, right: Spec) -> dict[str, str]:
-    given = given_fingerprints(spec)
-    named = ("row.",) if left.host_machine != right.host_machine else ()  # among the parts of the machine
-    return {
-        name: digest for name, digest in parts.items() if name not in given and not name.startswith(named)
-    }
 
 
 def _tools(left: Spec, right: Spec) -> ComparedPart:

@@ -15,19 +15,19 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
-from ...states.records.outcomes import Answered, InDoubt, NoOutcome, Replied
-from ...states.records.questions import Answer, Question
+from ...states.records.outcomes import NoOutcome
+from ...states.records.questions import Question
 from ...states.records.requests import ModelRequest
 from ...states.run.phase_names import FINAL, PHASES
 from ...states.run.reasons import REASONS
 from ...states.run.state import Run
 from ..decision.guard_context import GuardContext
-from ..decision.observation import TURN_CHARS, cut, line
 from ..decision.run_resources import RunResources
+from ..journal.prompts import EarlierRows
 from ..journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..journal.rows import RunRow, Transition
 from ..machine.decide import request_of
-from ..machine.guards import GUARDS, Guard, doubt_words, words_of
+from ..machine.guards import GUARDS, Guard, words_of
 from ..machine.machine import MACHINE
 from ..machine.stop_rules import read_case
 from ..machine.table import Row
@@ -36,8 +36,8 @@ from ..replay.machines import machines_of
 from ..replay.recorded_outcome import recorded_outcome
 from ..replay.restore import run_before
 from ..versioning.amendments import amend_spec
-from .calls import decision_words
 from .coverage import required_values
+from .story import RowReader, RowTexts, StoryRow, asked_words, row_texts
 
 _OWN_ERASED = "a row of the host's own machine; the record of that machine was erased"
 
@@ -101,7 +101,7 @@ class Why:
         source: Phase in which it is decided.
         waiting: Whether the run waits for an answer there.
         request: What was asked for, in a few words.
-        outcome: The outcome in a few words; empty before it is decided.
+        told: What the story says of the row, None before it is decided.
         trigger, dest: The transition that was taken; empty before it is decided.
         candidates: Every row of the table that was tried or would have been, in order.
         note: What could not be derived, and why.
@@ -115,7 +115,7 @@ class Why:
     source: str
     waiting: bool
     request: str
-    outcome: str
+    told: StoryRow | None
     trigger: str
     dest: str
     candidates: tuple[Candidate, ...] = field(repr=False)
@@ -127,6 +127,7 @@ class Why:
         """Return the JSON form, keys as the attributes, without the phases."""
         data = asdict(self) | {
             "candidates": [asdict(item) for item in self.candidates],
+            "told": self.told.wire() if self.told is not None else None,
             "question": self.question.wire() if self.question is not None else None,
         }
         del data["phases"]
@@ -181,6 +182,8 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
     with damage_told(row.run_id):
         rows = journal.transitions(row.run_id)
         taken = rows[place] if place <= row.head_seq else None
+        if taken is not None and taken.seq != place:
+            raise JournalDamaged(f"run {row.run_id}: row {place} is missing; run: paor verify")
         before = rows[place - 1] if place else None
         recorded = machines_of(journal, row.run, rows[: place + 1])[place]
         machine = recorded if recorded is not None else MACHINE
@@ -188,9 +191,8 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
         source = before.dest if before is not None else first
         waiting = before is not None and before.trigger == "wait"
         case, note = _case(journal, row, place, taken)
-        request, outcome = row_words(taken, case)
+        row_told = RowReader(journal, before).add(taken) if taken is not None else None
         repeats = repeated_calls(case, _executed(rows[:place], case))
-        outcome += f"; it repeats {repeats}" if repeats else ""
         candidates = _candidates(
             machine.rows_of(source, waiting=waiting),
             taken,
@@ -207,8 +209,10 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
             taken is not None,
             source,
             waiting,
-            request,
-            outcome,
+            asked_words(taken.request)
+            if taken is not None
+            else _needs(case.run if case is not None else None),
+            row_told,
             taken.trigger if taken is not None else "",
             taken.dest if taken is not None else "",
             candidates,
@@ -216,6 +220,36 @@ def why(journal: Readable, run_id: str, seq: int | None = None) -> Why:
             _open_question(journal, row, place),
             tuple(dict.fromkeys((*PHASES, *machine.host.phases, *come_to))),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class OneRow:
+    """
+    One row with what is behind it.
+
+    Attributes:
+        row: As it is recorded; None before it is decided.
+        why: What decided it.
+        texts: Those that it refers to.
+    """
+
+    row: Transition | None
+    why: Why
+    texts: RowTexts
+
+    def wire(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        row = self.row._asdict() if self.row is not None else None
+        return {"row": row, "why": self.why.wire()} | self.texts.wire()
+
+
+def one_row(journal: JournalReader, run_id: str, seq: int) -> OneRow:
+    """Return one row of a run; raises as `why` does."""
+    found = why(journal, run_id, seq)
+    if not found.decided:
+        return OneRow(None, found, RowTexts())
+    rows = EarlierRows(journal, run_id)
+    return OneRow(rows[seq], found, row_texts(journal, rows, rows[seq]))
 
 
 def _case(
@@ -323,79 +357,15 @@ def guard_fact(guard: Guard, name: str, case: GuardContext | None, repeats: str)
     return " ".join((guard.__doc__ or "").split("\n\n")[0].split())
 
 
-def row_words(taken: Transition | None, case: GuardContext | None) -> tuple[str, str]:
-    """Return what was asked for and what came back, in a few words."""
-    if taken is None:
-        return _needs(case.run if case is not None else None), ""
-    came = outcome_words(taken.outcome)
-    if case is not None and isinstance(case.outcome, Answered):
-        came = _answer_words(case.outcome.answer)
-    elif case is not None and isinstance(case.outcome, InDoubt) and case.outcome.told:
-        came += f": {case.outcome.told}"
-    elif case is not None and isinstance(case.outcome, Replied):
-        came += _judgement(case)
-    if taken.dest in FINAL and taken.counters.get("stop"):
-        came += f"; the run ends: {taken.counters['stop']}"
-    return request_words(taken.request), came
-
-
-def _judgement(case: GuardContext) -> str:
-    """Return what a judge's reply says, with its reason; nothing of any other reply."""
-    if case.refinement is not None:
-        return f"; the model says {case.refinement.words}"
-    if case.review is None:
-        return ""
-    said = "; ".join((case.review.answer or "", *case.review.improvements)).strip("; ")
-    return f"; the review says {case.review.status}" + (f": {cut(line(said), TURN_CHARS)}" if said else "")
-
-
-def request_words(request: Mapping[str, Any]) -> str:
-    """Return what a row asked for, in a few words."""
-    kind = str(request.get("kind", "none"))
-    if request.get("model"):
-        again = f", attempt {request['attempt'] + 1}" if request.get("attempt") else ""
-        return f"{kind} from {request['model']}{again}"
-    if kind == "tool":
-        return f"{request.get('tool')} ({request.get('effect')})"
-    if kind == "recall":
-        return f"{len(request.get('payloads', ())):,} stored texts"
-    return "nothing" if kind == "none" else kind
-
-
-def outcome_words(outcome: Mapping[str, Any]) -> str:
-    """Return what came back, in a few words, without any foreign text."""
-    kind = str(outcome.get("kind", "none"))
-    told = {
-        "none": "nothing was needed",
-        "recalled": "they were read",
-        "cancelled": "cancelled",
-        "in_doubt": f"in doubt: {doubt_words(outcome.get('why', ''))}",
-        "fault": f"the model failed: {outcome.get('code')}",
-        "answer": f"somebody answered: {outcome.get('action')}",
-        "result": f"failed: {outcome.get('error')}" if outcome.get("error") else "a result",
-    }.get(kind)
-    if kind == "reply":
-        told = f"a reply of {outcome.get('tokens_out', 0):,} tokens"
-    more = [f"{name} {outcome[name]}" for name in ("invalid", "duplicate", "stop") if outcome.get(name)]
-    more += ["the call was left running"] if outcome.get("left") else []
-    return "; ".join([told or kind, *more])
-
-
-def _answer_words(answer: Answer) -> str:
-    """Return who answered what, and why."""
-    why = f": {answer.reason}" if answer.reason else ""
-    return f"{answer.actor or 'somebody'} answered: {decision_words(answer)}{why}"
-
-
 def _needs(run: Run | None) -> str:
     """Return what a run that goes on needs next."""
     if run is None:
         return "not known"
     if run.waiting_for is not None:
-        return f"an answer ({run.waiting_for.kind}): {run.waiting_for.message}"
+        return f"an answer ({run.waiting_for.kind})"
     request = request_of(run)
     model = {"model": run.spec.model} if isinstance(request, ModelRequest) else {}
-    return request_words(request_facts(request) | model)
+    return asked_words(request_facts(request) | model)
 
 
 # -- why not -----------------------------------------------------------------------------------------------------

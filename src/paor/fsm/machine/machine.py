@@ -584,13 +584,4 @@ def _absent(case: GuardContext) -> bool:
 MACHINE = Machine()
 """The standard machine."""
 
-
-def guards_in_force() -> dict[str, Guard]:
-    """Return the guards that the standard machine evaluates in this process, by name."""
-    conditions = (
-        item.func for transition in MACHINE.get_transitions(DECIDE) for item in transition.conditions
-    )
-    return {item.__name__: item.guard for item in conditions if isinstance(item, Evaluation)}
-
-
-__all__ = ["DECIDE", "MACHINE", "PHASE_STATES", "SETTLE", "Machine", "Walker", "guards_in_force"]
+__all__ = ["DECIDE", "MACHINE", "PHASE_STATES", "SETTLE", "Machine", "Walker"]

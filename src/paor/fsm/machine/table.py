@@ -23,6 +23,13 @@ from ...states.run.phase_names import DONE, EXECUTING, FAILED, OBSERVING, PLANNI
 
 INITIAL = PLANNING
 
+RULES = 1
+"""
+Number of paor's own rules: the table, its guards and changes, and how outcomes are read.
+
+A person raises it with a change after which a run may be decided differently; see CONTRIBUTING. A run of another number resumes only if accepted.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:

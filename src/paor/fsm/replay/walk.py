@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 import orjson
@@ -71,6 +71,20 @@ class Replay:
     unchecked: tuple[Unchecked, ...] = ()
     changed: tuple[ChangedPart, ...] = ()
     accepted: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+    def wire(self, error: str | None = None) -> dict[str, Any]:
+        """Return the JSON form, keys as the attributes; *error* says why the record cannot be read."""
+        names = ("part", "visited", "may_visit")
+        return {
+            "run_id": self.run_id,
+            "transitions": None if error else self.transitions,
+            "identical": self.identical,
+            "divergences": [asdict(item) for item in self.divergences],
+            "unchecked": [asdict(item) for item in self.unchecked],
+            "changed": [{name: getattr(part, name) for name in names} for part in self.changed],
+            "accepted": [{"seq": seq, "parts": list(parts)} for seq, parts in self.accepted],
+            "error": error,
+        }
 
     def raise_if_diverged(self) -> None:
         """Raise `ReplayDiverged` with the first difference, if there is one."""

@@ -1,76 +1,24 @@
-"""What a run could not do and what it used: its limits, its tools and policy, and where tokens, time and money went."""
+"""What a run could not do, and where its tokens, time and money went."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...states.run.counters import COLUMN_COUNTERS
 from ...states.run.spec import Spec
-from ...states.run.state import Counters
-from ...tools.policy import denial
 from ..explain.calls import RunCall
-from ..journal.rows import Transition
+from ..explain.story import policy_of
 from .run_rows import RunRows
 
 
-def limits_of(spec: Spec, last: Transition | None) -> list[dict[str, Any]]:
-    """
-    Return what is used of each limit that a run has.
-
-    Each has a ``name``, the ``counter`` that it bounds, ``used`` and ``allowed`` (None for no limit), and their ``unit``: ``count``,
-    ``tokens``, ``s`` for seconds, ``money`` for units of the price list.
-    """
-    counters = _counters(last)
-    limits = spec.limits
-    told: list[tuple[str, str, float, float | None, str]] = [
-        ("steps", "step", counters.step, limits.max_steps, "count"),
-        ("retries", "retries", counters.retries, limits.max_retries, "count"),
-        ("blocked calls", "blocked", counters.blocked, limits.max_blocked_calls, "count"),
-        ("errors in a row", "errors", counters.errors, limits.max_consecutive_errors, "count"),
-        ("questions", "elicitations", counters.elicitations, limits.max_elicitations, "count"),
-        ("tokens", "tokens", counters.tokens_in + counters.tokens_out, limits.token_budget, "tokens"),
-        ("active time", "time", counters.time_us / 1e6, limits.time_budget_s, "s"),
-        ("cost", "cost", counters.cost_micro / 1e6, limits.cost_budget, "money"),
-    ]
-    if spec.mode != "react":
-        told.insert(1, ("plans", "plans", counters.plans, limits.max_plans, "count"))
-    names = ("name", "counter", "used", "allowed", "unit")
-    return [dict(zip(names, item, strict=True)) for item in told]
-
-
-def _counters(last: Transition | None) -> Counters:
-    if last is None:
-        return Counters()
-    columns = {name: getattr(last, name) for name in COLUMN_COUNTERS}
-    return Counters(**columns, **dict(last.counters))
-
-
-def policy_of(
+def policy_with_calls(
     spec: Spec, calls: Sequence[RunCall], refused: Sequence[tuple[int, str, str]]
 ) -> dict[str, Any]:
-    """
-    Return what a run was allowed.
-
-    Args:
-        spec: In force.
-        calls: Its calls.
-        refused: What was refused: row, tool and why.
-    """
-    names = [tool.name for tool in spec.tools]
-    why = {
-        name: told for name in names if (told := denial(spec.call_policy, spec.task_type, name)) is not None
-    }
+    """Return what a run was allowed, with the tools that it has not called, and what was refused: row, tool and why."""
     called = {call.tool for call in calls if call.started_at is not None}
-    offered = [name for name in names if name not in why]
-    asks = [rule if isinstance(rule, str) else rule.tool for rule in spec.policy.approvals]
-    return {
-        "never": list(spec.policy.deny),
-        "only": list(spec.policy.allow),
-        "asks": asks,
-        "offered": offered,
-        "uncalled": [name for name in offered if name not in called],
-        "denied": [[name, told] for name, told in why.items()],
+    policy = policy_of(spec)
+    return policy | {
+        "uncalled": [name for name in policy["offered"] if name not in called],
         "refused": [{"seq": seq, "tool": tool, "why": told} for seq, tool, told in refused],
     }
 

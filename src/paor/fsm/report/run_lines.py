@@ -11,12 +11,12 @@ from typing import Any
 import orjson
 
 from ...states.base.errors import PaorError
-from ...states.records.outcomes import cached_share
 from ...states.records.questions import Question
 from ...states.run.phase_names import FINAL
 from ...states.run.reasons import REASONS
 from ...states.run.spec import Spec
 from ...tools.approvals import approval_needed
+from ..explain.story import totals_of
 from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import RunRow
 from ..lifecycle.subruns import open_question
@@ -26,26 +26,12 @@ _OF_CALLS = ("trigger", "guards", "request")
 _ROWS = 10_000
 """Rows that are looked at together."""
 
-_USED = ("step", "tokens_in", "tokens_out", "cost_micro", "time_us", "counters")
-
 
 def run_line(journal: JournalReader, row: RunRow) -> dict[str, Any]:
     """Return what a list says of one run; what was erased of it is None."""
-    return line_with(journal, row, open_question(journal, row))
-
-
-def line_with(journal: JournalReader, row: RunRow, question: Question | None) -> dict[str, Any]:
-    """Return what a list says of one run that waits for *question*, its `open_question`: finding that out restores the run."""
+    question = open_question(journal, row)
     spec = spec_data(journal, row)
-    steps = tokens = cost = time_us = 0
-    cached = 0.0
-    for part in reversed(journal.lineage(row.run)):
-        if found := journal.columns(part.run, _USED, (), row.head_seq, row.head_seq):
-            steps, tokens_in, tokens_out, cost, time_us, others = found[0]
-            tokens = tokens_in + tokens_out
-            with suppress(ValueError, AttributeError, TypeError):  # of a damaged row
-                cached = cached_share(orjson.loads(others).get("tokens_cached", 0), tokens_in)
-            break
+    used = totals_of(journal, row)
     with damage_told(row.run_id):
         tools, calls, refused = _calls(journal, row)
     if question is not None and question.tool is not None:
@@ -62,13 +48,13 @@ def line_with(journal: JournalReader, row: RunRow, question: Question | None) ->
         "created_at": row.created_at,
         "ended_at": row.ended_at,
         "rows": row.head_seq + 1,
-        "steps": steps,
+        "steps": used["step"],
         "calls": calls,
         "refused": refused,
-        "tokens": tokens,
-        "cached_share": round(cached, 3),
-        "cost_micro": cost,
-        "time_us": time_us,
+        "tokens": used["tokens_in"] + used["tokens_out"],
+        "cached_share": used["cached_share"],
+        "cost_micro": used["cost_micro"],
+        "time_us": used["time_us"],
         "waits_for": question.kind if question is not None else "erased" if row.status == "waiting" else "",
         "parent": [row.parent_run_id, row.parent_seq] if row.parent_run_id else None,
         "workflow": _workflow(row),

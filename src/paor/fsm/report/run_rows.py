@@ -9,12 +9,13 @@ from ...states.run.phase_names import EXECUTING, OBSERVING, PHASES, SPECIFYING
 from ...states.run.state import Change
 from ..decision.guard_context import GuardContext
 from ..explain.calls import CallReader
+from ..explain.story import RowReader, asked_words, evidence_of, is_given
 from ..explain.thoughts import thought_in
-from ..explain.why import guard_fact, repeated_calls, row_words
-from ..journal.prompts import Known, prompt_places, with_summary
+from ..explain.why import guard_fact, repeated_calls
+from ..journal.prompts import Known, prompt_places
 from ..journal.reader import JournalReader
 from ..journal.record import PREV_HASH, canonical_row
-from ..journal.rows import StoredDocument, Transition
+from ..journal.rows import RunRow, StoredDocument, Transition
 from ..machine.guards import GUARDS
 from ..machine.machine import Machine
 
@@ -149,10 +150,7 @@ class RunRows:
 
     def _add_judgement(self, change: Change) -> None:
         """Keep the answer so far, and for each criterion the last words that say why it is met or not."""
-        for judged in (change.refinement, change.review):
-            for check in judged.criteria if judged else ():
-                if check.evidence:
-                    self.evidence[check.criterion] = check.evidence
+        self.evidence |= evidence_of(change)
         if change.answer:
             self.answer = change.answer
 
@@ -232,7 +230,7 @@ class RowDetails:
 
     Args:
         journal: That holds the run.
-        number: The run's own number.
+        run: The run.
         rows: Its columns.
         documents: Its documents, by number.
 
@@ -241,18 +239,18 @@ class RowDetails:
     """
 
     def __init__(
-        self, journal: JournalReader, number: int, rows: RunRows, documents: Sequence[StoredDocument]
+        self, journal: JournalReader, run: RunRow, rows: RunRows, documents: Sequence[StoredDocument]
     ) -> None:
-        self.journal, self.number, self.rows = journal, number, rows
+        self.journal, self.number, self.rows = journal, run.run, rows
         self.documents = documents
-        self.given = [item for item in documents if is_given(item)]
+        self.given = [item for item in documents if is_given(run, item.label)]
         self.texts: dict[str, dict[str, Any]] = {}
 
     def row(
         self, values: tuple[Any, ...], row: Transition, case: GuardContext | None, machine: Machine, note: str
     ) -> dict[str, Any]:
         """Return one row; its texts go to `texts`."""
-        asked, came = row_words(row, case)
+        told = RowReader(self.journal).add(row)
         earlier = self.rows.before[row.seq]
         places = prompt_places(self.rows.asked, row, self.rows.prompts)
         prompt = [self._text(found.run, found.place) for found in places]
@@ -264,8 +262,8 @@ class RowDetails:
             "canonical": canonical_row(values[:PREV_HASH]).decode(),
             "prev": row.prev_hash,
             "hash": row.hash,
-            "asked": asked,
-            "came": came,
+            "asked": asked_words(row.request),
+            "came": told.told,
             "words": self._facts(row, case, machine),
             "note": "" if case is not None else note,
             "prompt": prompt,
@@ -276,22 +274,14 @@ class RowDetails:
             "answer": self._text(row.run, row.outcome["answer"]) if "answer" in row.outcome else None,
             "set": self._text(row.run, row.change) if "n" in row.change else None,
             "inner": [
-                *(
-                    [self._text(row.run, one), self._text(row.run, two)]
-                    for one, two in row.outcome.get("texts", ())
-                ),
-                *map(self._summary, with_summary(row)[:-1]),
+                [self._text(row.run, one), self._text(row.run, two)]
+                for one, two in row.outcome.get("texts", ())
             ],
             "documents": [item.number for item in documents],
             "guards": dict(row.guards),
             "counters": [["retries", row.retries], *([name, value] for name, value in row.counters.items())],
             "values": self._text(row.run, row.request["values"]) if "values" in row.request else None,
         }
-
-    def _summary(self, asked: Transition) -> list[str]:
-        """Return what was asked for a summary of the conversation, behind that, and what was said."""
-        came = asked.outcome.get("reply") or asked.outcome.get("message")
-        return [self._text(asked.run, place) for place in (asked.request["prompt"][-1], came) if place]
 
     def _facts(self, row: Transition, case: GuardContext | None, machine: Machine) -> dict[str, str]:
         """Return what each guard looked at, where that says more than the guard's own sentence."""
@@ -335,8 +325,3 @@ class RowDetails:
             else:
                 self.texts[name] = {"text": body, "type": kind}
         return name
-
-
-def is_given(document: StoredDocument) -> bool:
-    """Return whether a run was given a document at its start."""
-    return "_action0_" in document.label

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import lru_cache, partial
 from typing import Any
 
@@ -10,7 +11,6 @@ import orjson
 from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
-from ...states.run.phase_names import FINAL
 from ...states.run.spec import Spec
 from ...states.run.state import Run
 from ..decision.guard_context import GuardContext
@@ -18,6 +18,7 @@ from ..decision.run_resources import RunResources
 from ..diagrams.drawing import playable
 from ..diagrams.graph import graph_of
 from ..explain.calls import RunCall, change_of
+from ..explain.story import criteria_of, is_given, used_of
 from ..explain.why import not_derived
 from ..journal.erasure_log import numbers_of, ranges_of
 from ..journal.lineage import SharedPart, part_with
@@ -33,9 +34,9 @@ from ..replay.restore import run_after, run_at, run_before
 from ..verify.references import references
 from ..verify.verify import Defect, run_defects
 from ..versioning.amendments import amend_spec
-from .run_limits import cost_of, limits_of, policy_of
+from .run_limits import cost_of, policy_with_calls
 from .run_lines import arguments_of, run_line, spec_data
-from .run_rows import RowDetails, RunRows, is_given
+from .run_rows import RowDetails, RunRows
 
 UNREADABLE = (Erased, JournalDamaged, ValidationError, ValueError, LookupError, TypeError)
 """What reading a record can raise that was erased, or is not as paor wrote it."""
@@ -218,7 +219,7 @@ class RunView:
         if first or not len(found) == self.rows.count <= CHUNK:
             values = self._values(first, min(first + CHUNK, self.rows.count))
             found = [(item, transition_of(item)) for item in values]
-        details = RowDetails(self.journal, self.row.run, self.rows, self._stored())
+        details = RowDetails(self.journal, self.row, self.rows, self._stored())
         cases = self._states.cases([row for _, row in found])
         rows = [
             details.row(plain, row, case, self._machine(row.seq) or MACHINE, self._states.note)
@@ -250,7 +251,7 @@ class RunView:
         calls = self.rows.reader.calls
         return {
             "line": line or run_line(self.journal, row),
-            "criteria": self._criteria(spec),
+            "criteria": criteria_of(spec, self.rows.last, self.rows.evidence),
             "answer": self.rows.answer,
             "tone": _TONES[row.status],
             "facts": self._facts(),
@@ -260,8 +261,8 @@ class RunView:
             "chunk": CHUNK,
             "rows": self.rows.wire(),
             "calls": [self._call(index, call) for index, call in enumerate(calls)],
-            "limits": limits_of(spec, self.rows.last) if spec is not None else [],
-            "policy": policy_of(spec, calls, self.rows.refused) if spec is not None else None,
+            "limits": [asdict(item) for item in used_of(spec, self.rows.last)] if spec is not None else [],
+            "policy": policy_with_calls(spec, calls, self.rows.refused) if spec is not None else None,
             "cost": cost_of(self.rows, calls),
             "documents": self._documents(),
             "erasures": self._erasures(),
@@ -280,18 +281,6 @@ class RunView:
         except UNREADABLE:
             return None
         return spec
-
-    def _criteria(self, spec: Spec | None) -> list[dict[str, Any]]:
-        met = str(self.rows.last.counters.get("criteria", "")) if self.rows.last else ""
-        judged = self.row.state in FINAL  # before its end one that is not met is open
-        return [
-            {
-                "criterion": text,
-                "met": met[place : place + 1] == "1" or (False if judged else None),
-                "evidence": self.rows.evidence.get(text),
-            }
-            for place, text in enumerate(spec.success_criteria if spec is not None else ())
-        ]
 
     def _facts(self) -> list[list[str]]:
         data = spec_data(self.journal, self.row)
@@ -414,7 +403,7 @@ class RunView:
                     "mime": item.mime,
                     "bytes": item.bytes,
                     "digest": item.digest,
-                    "given": is_given(item),
+                    "given": is_given(self.row, item.label),
                     "erased": payload is None or payload.body is None,
                     "text": f"{self.row.run}.{item.payload}",
                 }

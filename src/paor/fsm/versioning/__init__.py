@@ -1,5 +1,5 @@
 """
-Fingerprints: what decides a run, as digests that change with meaning and never with form.
+Fingerprints: the number of paor's rules and digests of what a run was given, and which of them have changed since.
 
-May import `fsm.machine`, `fsm.decision`, `fsm.journal`, `prompts`, `tools` and `states`. Start with `fingerprints`.
+May import `fsm.machine`, `fsm.journal`, `tools` and `states`. Start with `fingerprints`.
 """

@@ -2,37 +2,47 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
 from types import CodeType
 from typing import Any
 
 import orjson
 
 from ...states.run.spec import machine_data
-from ..machine.machine import Machine
-from .source_digests import digest_of, function_digest, short_digest
+from ..machine.machine import MACHINE, Machine
+
+_DIGITS = 10
 
 
-def foreign_digest(function: Any) -> str:
-    """Return the digest of a function of somebody else's; of one that is only named, of its name."""
+def short_digest(data: bytes) -> str:
+    """Return the short digest of bytes."""
+    return sha256(data).hexdigest()[:_DIGITS]
+
+
+def function_digest(function: Any) -> str:
+    """
+    Return the digest of a host's function: of its source, without comments and layout.
+
+    Names of variables and docstrings count; functions that it calls do not. Without source it is that of the compiled function, and of an
+    object that is no function that of its type and name.
+    """
     try:
-        return function_digest(inspect.getsource(function))
+        return short_digest(ast.unparse(ast.parse(textwrap.dedent(inspect.getsource(function)))).encode())
     except (OSError, TypeError, SyntaxError):
         code = getattr(function, "__code__", None)
-        told = (repr(type(function)), getattr(function, "__name__", ""))
-        return digest_of(_compiled_form(code) if isinstance(code, CodeType) else told)
+        named = f"{type(function)!r} {getattr(function, '__name__', '')}"
+        return short_digest((_compiled(code) if isinstance(code, CodeType) else named).encode())
 
 
-def _compiled_form(code: CodeType) -> Iterator[str]:
-    """Yield what a compiled function is, functions within it included."""
-    yield code.co_code.hex()
-    yield repr(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield from _compiled_form(constant)
-        else:
-            yield ascii(constant)
+def _compiled(value: Any) -> str:
+    """Return a compiled function or one of its constants as text, the same in every process."""
+    if isinstance(value, CodeType):
+        return f"{value.co_code.hex()} {value.co_names} {[*map(_compiled, value.co_consts)]}"
+    return f"{sorted(map(ascii, value))}" if isinstance(value, frozenset) else ascii(value)
 
 
 def host_text(machine: Machine | None) -> str:
@@ -40,7 +50,7 @@ def host_text(machine: Machine | None) -> str:
     if machine is None or machine.is_standard:
         return ""
     data = machine.to_dict()
-    data["code"] = {part: foreign_digest(function) for part, function in sorted(_functions(machine))}
+    data["code"] = {part: function_digest(function) for part, function in sorted(_functions(machine))}
     return orjson.dumps(data, option=orjson.OPT_SORT_KEYS).decode()
 
 
@@ -57,8 +67,13 @@ def _functions(machine: Machine) -> Iterator[tuple[str, Callable[..., Any]]]:
         yield f"row.{source}.{trigger}.tell", tell
 
 
+def machine_fingerprints(text: str) -> dict[str, str]:
+    """Return the fingerprints of the machine that a spec's `host_machine` describes, those of the standard one for an empty text."""
+    return host_fingerprints(text or orjson.dumps(MACHINE.to_dict()).decode())
+
+
 def host_fingerprints(text: str) -> dict[str, str]:
-    """Return the fingerprints of a host's own machine: its rows, phases and guards, by what the spec says of them."""
+    """Return the fingerprints of a host's own machine: its rows, phases and guards, from a spec's `host_machine`; none without one."""
     data = machine_data(text)
     if not data:
         return {}
@@ -66,30 +81,25 @@ def host_fingerprints(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     earlier: dict[str, list[str]] = {}
     for row in data["transitions"]:
-        part = f"row.{row['source']}.{row['trigger']}"
+        part = row_part(row["source"], row["trigger"])
         guards = [*row.get("conditions", ()), *(f"not {name}" for name in row.get("unless", ()))]
         before = earlier.setdefault(row["source"], [])
-        told = [
-            found.get(part),
-            list(before),
-            row["dest"],
-            *guards,
-            row.get("at_most", 0),
-            code.get(f"{part}.tell"),
-        ]
-        found[part] = short_digest(orjson.dumps(told))
+        bound, tell = row.get("at_most", 0), code.get(f"{part}.tell")
+        found[part] = short_digest(orjson.dumps([found.get(part), before, row["dest"], *guards, bound, tell]))
         before.append(row["trigger"])
     for phase in data["states"]:
         if "asks" in phase:
             functions = [code.get(f"phase.{phase['name']}.{item}") for item in ("arguments", "question")]
-            found[f"phase.{phase['name']}"] = short_digest(
-                orjson.dumps([phase, functions], option=orjson.OPT_SORT_KEYS)
-            )
+            whole = orjson.dumps([phase, functions], option=orjson.OPT_SORT_KEYS)
+            found[f"phase.{phase['name']}"] = short_digest(whole)
     for guard in data.get("guards", ()):
-        parts = (
-            f"{code.get('guard.' + guard['name'])}",
-            guard["sentence"],  # the model reads it where a call is refused
-            *guard.get("tools", ()),
-        )
-        found[f"guard.{guard['name']}"] = digest_of(parts)
+        digest = f"{code.get('guard.' + guard['name'])}"
+        # the model reads the sentence where a call is refused
+        whole = "\n".join((digest, guard["sentence"], *guard.get("tools", ()))).encode()
+        found[f"guard.{guard['name']}"] = short_digest(whole)
     return found
+
+
+def row_part(source: str, trigger: str) -> str:
+    """Return the part that a machine's rows of this source and trigger are; there may be several of them."""
+    return f"row.{source}.{trigger}"

@@ -1,0 +1,355 @@
+"""The five tools: each returns the JSON that the command of its name prints with ``--json``, and which tools its runs know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from ..fsm.explain.diff import diff as compare
+from ..fsm.explain.story import (
+    document_content,
+    known_tools,
+    line_wire,
+    name_of,
+    spec_of,
+    story,
+)
+from ..fsm.explain.why import one_row, why_not
+from ..fsm.explain.why import why as explain
+from ..fsm.journal.reader import JournalReader
+from ..fsm.journal.rows import RunRow
+from ..fsm.journal_api import STATUSES
+from ..fsm.lifecycle.subruns import open_question
+from ..fsm.replay.replay import Replay, replay
+from ..fsm.verify.verify import Defect, run_defects, verify_journal
+from ..states.base.errors import JournalBusy, PaorError, UnknownRun, UsageError
+from ..states.run.labels import key_of, moment_of
+from ..tools.schema.parameters import ParameterSchema
+from . import forms
+
+Answer = tuple[dict[str, Any], Iterable[str]]
+"""The JSON of an answer, and the names of tools that its runs know."""
+
+RUNS_LIMIT, RUNS_MAX = 20, 100
+ROWS_LIMIT, ROWS_MAX = 40, 200
+"""Runs and rows of one answer: by default, and at most."""
+
+REPLAYED, REPLAYED_ROWS = 20, 20_000
+"""Newest runs that are replayed when the whole journal is verified, and rows after which no further one is: about a millisecond a row."""
+
+SHOWN = 50
+"""Most defects, and differences of a run, that are in an answer."""
+
+
+def runs(reader: JournalReader, arguments: Mapping[str, Any]) -> Answer:
+    """Return the runs that all conditions hold for, newest first."""
+    limit, before, since = (arguments.get(name) for name in ("limit", "before", "since"))
+    limit = int(limit or RUNS_LIMIT)
+    found = reader.runs(
+        status=arguments.get("status"),
+        state=arguments.get("state"),
+        key=key_of(arguments.get("key")),
+        since=_since(since) if since is not None else None,
+        before=_named(reader, before).run if before is not None else None,
+        limit=limit + 1,
+    )
+    lines, tools = list[dict[str, Any]](), set[str]()
+    for row in reader.with_objectives(found[:limit]):
+        question = open_question(reader, row)
+        lines.append(line_wire(reader, row, question))
+        if question is not None:
+            tools |= _tools(reader, question.run_id)
+    more = f'there are older ones: before="{lines[-1]["run_id"]}"' if len(found) > limit else None
+    return {"runs": lines, "more": more}, tools
+
+
+def _named(reader: JournalReader, name: str) -> RunRow:
+    """Return the run with this id, or start of one; ``last`` is the newest."""
+    if name != "last":
+        return reader.run(name)
+    newest = reader.runs(limit=1)
+    if not newest:
+        raise UnknownRun(f"{reader.path}: the journal holds no run yet")
+    return newest[0]
+
+
+def _since(text: str) -> int:
+    found = moment_of(text, datetime.now(UTC))
+    if found is None:
+        raise UsageError(
+            f"since {text!a:.60}: expected a date, a time such as 2026-05-31T18:00Z, or 90m, 12h, 7d"
+        )
+    return found
+
+
+def _tools(reader: JournalReader, run_id: str) -> frozenset[str]:
+    with suppress(PaorError):
+        return known_tools(spec_of(reader, run_id))
+    return frozenset()
+
+
+def show(reader: JournalReader, arguments: Mapping[str, Any]) -> Answer:
+    """Return the story of a run with some of its rows and the calls that began in them; or one row; or one document."""
+    row = _named(reader, arguments["run"])
+    if (number := arguments.get("document")) is not None:
+        documents = [item for item in reader.documents(row.run_id) if item.number == number]
+        if not documents:
+            raise UnknownRun(f"run {row.run_id} has no document {number}")
+        return document_content(reader, row, documents[0]), ()
+    if (wanted := arguments.get("row")) is not None:
+        place = _placed(row, row.head_seq + 1, int(wanted))
+        return one_row(reader, row.run_id, place).wire(), _tools(reader, row.run_id)
+    told = story(reader, row, open_question(reader, row))
+    count, first = len(told.rows), int(arguments.get("first", 0))
+    first = max(0, count + first) if first < 0 else first
+    if count and first >= count:
+        _placed(row, count, first)
+    end = min(count, first + int(arguments.get("limit", ROWS_LIMIT)))
+    more = f"there are rows {end} to {count - 1}: first={end}" if end < count else None
+    calls = [call for call in told.calls if first <= call.seq < end]
+    return replace(told, rows=told.rows[first:end], calls=calls).wire() | {"more": more}, told.tools
+
+
+def _placed(row: RunRow, count: int, wanted: int) -> int:
+    """Return the number of a row, a negative one from the end; raise `UsageError` when there is none."""
+    place = wanted + count if wanted < 0 else wanted
+    if not 0 <= place < count:
+        told = f"rows 0 to {count - 1}" if count else "no row yet"
+        raise UsageError(f"run {name_of(row.run_id)} has {told}; there is no row {wanted}")
+    return place
+
+
+def why(reader: JournalReader, arguments: Mapping[str, Any]) -> Answer:
+    """Explain one row, and with ``phase`` why it did not lead there."""
+    row = _named(reader, arguments["run"])
+    place, phase = arguments.get("row"), arguments.get("phase")
+    place = None if place is None else int(place) + (row.head_seq + 1 if place < 0 else 0)
+    found = explain(reader, row.run_id, place)
+    data = found.wire()
+    if phase is not None:
+        if phase.lower() not in {name.lower() for name in found.phases}:
+            raise UsageError(
+                f"there is no phase {phase!a:.60}; there are: {', '.join(map(name_of, found.phases))}"
+            )
+        data |= {"not": why_not(found, phase).wire()}
+    return data, _tools(reader, row.run_id)
+
+
+def diff(reader: JournalReader, arguments: Mapping[str, Any]) -> Answer:
+    """Compare two runs."""
+    left, right = (_named(reader, arguments[name]).run_id for name in ("left", "right"))
+    return compare(reader, left, right).wire(), ()
+
+
+def verify(reader: JournalReader, arguments: Mapping[str, Any]) -> Answer:
+    """Verify the journal, or one run with those whose rows it shares, and replay."""
+    unchecked: list[Defect] = []
+    name, again = arguments.get("run"), arguments.get("replay", True)
+    if name is None:
+        defects = verify_journal(reader, (), unchecked)
+        count, rows = reader.index.counts()
+        chosen = _newest(reader) if again else []
+    else:
+        run = _named(reader, name)
+        defects, count, rows, chosen = list(_of_run(reader, run)), 1, run.head_seq + 1, [run] if again else []
+    replays = [_replayed(reader, row) for row in chosen]
+    return {
+        "ok": not defects and not any(item["error"] or item["divergences"] for item in replays),
+        "runs": count,
+        "transitions": rows,
+        "heads": 0,
+        "defects": [asdict(item) | {"problem": _plain(item.problem)} for item in defects[:SHOWN]],
+        "unchecked": [asdict(item) for item in unchecked[:SHOWN]],
+        "replays": [item | {"divergences": item["divergences"][:SHOWN]} for item in replays],
+        "more": _more(defects, replays, count - len(replays) if again else 0),
+    }, ()
+
+
+def _plain(problem: str) -> str:
+    return problem.partition("; run: paor verify")[0]
+
+
+def _newest(reader: JournalReader) -> list[RunRow]:
+    """Return the runs that are replayed with a whole journal; one at least, if there is one."""
+    found: list[RunRow] = []
+    rows = 0
+    for run in reader.runs(limit=REPLAYED):
+        rows += run.head_seq + 1
+        if found and rows > REPLAYED_ROWS:
+            break
+        found.append(run)
+    return found
+
+
+def _of_run(reader: JournalReader, run: RunRow) -> Iterator[Defect]:
+    """Yield what is wrong with one run and with those whose rows it shares; nothing of them where the file cannot be walked."""
+    checks = reader.source.integrity
+    if problems := [*checks.schema(), *checks.types()]:
+        yield from (Defect("", place, problem) for place, problem in problems)
+        return
+    for part in reader.lineage(run.run):
+        yield from run_defects(reader, part.run)
+
+
+def _replayed(reader: JournalReader, row: RunRow) -> dict[str, Any]:
+    """Replay one run; one that cannot be read says so in its place."""
+    try:
+        return replay(reader, row.run_id).wire()
+    except JournalBusy:
+        raise
+    except PaorError as error:
+        return Replay(row.run_id, row.head_seq + 1, False, ()).wire(str(error))
+
+
+def _more(defects: list[Defect], replays: list[dict[str, Any]], left: int) -> str | None:
+    told = []
+    if len(defects) > SHOWN:
+        told.append(f"{len(defects) - SHOWN} more defects; all of them: paor verify")
+    if hidden := sum(max(0, len(item["divergences"]) - SHOWN) for item in replays):
+        told.append(f"{hidden} more differences; all of them: paor replay --json")
+    if left > 0:
+        were = "1 older run was" if left == 1 else f"{left} older runs were"
+        told.append(f"{were} not replayed: name {'it' if left == 1 else 'one'}, or use paor replay")
+    return "; ".join(told) or None
+
+
+# -- what they take --------------------------------------------------------------------------------------------------
+
+_RUN = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 64,
+    "description": 'Id of a run, the start of one (4 characters at least), or "last" for the newest.',
+}
+_CHARS = {
+    "type": "integer",
+    "minimum": 100,
+    "maximum": forms.CHARS_MAX,
+    "default": forms.CHARS,
+    "description": "Characters of each text; only a server started with --content shows any.",
+}
+
+
+def _integer(description: str, **more: Any) -> dict[str, Any]:
+    return {"type": "integer", "minimum": -(2**31), "maximum": 2**31, "description": description} | more
+
+
+def _text(most: int, description: str, **more: Any) -> dict[str, Any]:
+    return {"type": "string", "maxLength": most, "description": description} | more
+
+
+def _limit(usual: int, most: int) -> dict[str, Any]:
+    return {"type": "integer", "minimum": 1, "maximum": most, "default": usual}
+
+
+@dataclass(frozen=True, slots=True)
+class JournalTool:
+    """
+    One tool of the server.
+
+    Attributes:
+        name, title, description: For agents.
+        parameters: What its arguments must be.
+        form: Of its answer.
+        function: Makes the answer.
+    """
+
+    name: str
+    title: str
+    description: str
+    parameters: ParameterSchema
+    form: Mapping[str, Any]
+    function: Callable[[JournalReader, Mapping[str, Any]], Answer]
+
+
+def _tool(
+    title: str,
+    description: str,
+    form: Mapping[str, Any],
+    function: Callable[[JournalReader, Mapping[str, Any]], Answer],
+    required: tuple[str, ...] = (),
+    **properties: dict[str, Any],
+) -> JournalTool:
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+    return JournalTool(function.__name__, title, description, ParameterSchema(schema), form, function)
+
+
+TOOLS: Mapping[str, JournalTool] = {
+    tool.name: tool
+    for tool in (
+        _tool(
+            "Runs of the journal",
+            "List agent runs, newest first: how each stands or ended, what it has used, what it waits for.",
+            forms.RUNS,
+            runs,
+            status={"enum": list(STATUSES)},
+            state=_text(
+                40, "Phase, such as Executing, or Done or Failed.", pattern="^[A-Z][A-Za-z0-9]{0,39}$"
+            ),
+            since=_text(40, "Started since: a date or time (ISO 8601), or 90m, 12h, 7d ago."),
+            key=_text(200, "The host's own key of the run, exactly."),
+            limit=_limit(RUNS_LIMIT, RUNS_MAX),
+            before=_text(64, "Only runs older than this run."),
+        ),
+        _tool(
+            "What a run did",
+            "Show a run: its end, criteria, calls with who approved them, and its rows; with row one row in detail.",
+            forms.SHOW,
+            show,
+            ("run",),
+            run=_RUN,
+            row=_integer(
+                "Only this row, with its guards, prompt, reply and what it set; -1 is the last one."
+            ),
+            first=_integer("First row that is shown; -20 for the last twenty.", default=0),
+            limit=_limit(ROWS_LIMIT, ROWS_MAX),
+            document=_integer("Only this document, with its text.", minimum=0),
+            chars=_CHARS,
+        ),
+        _tool(
+            "What decided a row",
+            "Explain a row of a run guard by guard: the way it took, the ways it was kept from; with phase why not there.",
+            forms.WHY,
+            why,
+            ("run",),
+            run=_RUN,
+            row=_integer(
+                "The row; default the last one. The number after the last is the row not decided yet."
+            ),
+            phase=_text(60, "Why not: a phase that the row did not lead to, such as Done."),
+            chars=_CHARS,
+        ),
+        _tool(
+            "Where two runs part",
+            "Compare two runs: the first row and field that differ, the cause, and whether they end alike.",
+            forms.DIFF,
+            diff,
+            ("left", "right"),
+            left=_RUN,
+            right=_RUN,
+            chars=_CHARS,
+        ),
+        _tool(
+            "Whether the journal holds",
+            "Check hash chain, payloads and columns, and replay runs offline; of the whole journal or one run.",
+            forms.VERIFY,
+            verify,
+            run=_RUN | {"description": f"{_RUN['description']} Default: the whole journal."},
+            replay={
+                "type": "boolean",
+                "default": True,
+                "description": f"Also derive the run again and compare; of a whole journal the newest {REPLAYED} runs.",
+            },
+            chars=_CHARS,
+        ),
+    )
+}
+"""Every tool by its name."""
