@@ -34,7 +34,7 @@ from ...states.run.state import Change, Counters
 from ...states.settings.policy import ApprovalRule
 from ...tools.policy import denial
 from ..journal.erasure_log import Erasure
-from ..journal.prompts import MessagePlace, prompt_places, with_summary
+from ..journal.prompts import MessagePlace, inner_places, prompt_places
 from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import RunRow, StoredDocument, Transition
 from ..machine.table import ROWS, Row
@@ -417,10 +417,7 @@ def row_texts(reader: JournalReader, rows: Mapping[int, Transition], row: Transi
     )
     reply, answer, change = (_body(reader, row.run, place) for place in single)
     prompt = bodies(places)
-    pairs = list(outcome.get("texts", ()))
-    for one in with_summary(row)[:-1]:
-        pairs.append([one.request["prompt"][-1], one.outcome.get("reply") or one.outcome.get("message")])
-    inner = tuple(_body(reader, row.run, place) for pair in pairs for place in pair if place)
+    inner = tuple(_body(reader, row.run, place) for pair in inner_places(row) for place in pair)
     kept = (text for place, text in zip(single, (reply, answer, change), strict=True) if place)
     return RowTexts(
         prompt,

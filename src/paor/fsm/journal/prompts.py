@@ -54,6 +54,15 @@ def with_summary(row: Transition) -> list[Transition]:
     return [row._replace(request=asked, outcome=came), row._replace(request=request, outcome=outcome)]
 
 
+def inner_places(row: Transition) -> list[list[Mapping[str, Any]]]:
+    """Return where the texts of requests beside a row's own are, prompt and reply: of its tool, and for a summary, whose last message is the question."""
+    pairs = [list(pair) for pair in row.outcome.get("texts", ())]
+    for one in with_summary(row)[:-1]:
+        came = one.outcome.get("reply") or one.outcome.get("message")
+        pairs.append([place for place in (one.request["prompt"][-1], came) if place])
+    return pairs
+
+
 class EarlierRows(Mapping[int, Transition]):
     """
     The rows of a run by number, each read when it is asked for.
