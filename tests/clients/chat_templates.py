@@ -42,6 +42,15 @@ def _keyed(name: str, given: dict[str, Any]) -> str:
     return f"<tool_call>{name}\n{inner}</tool_call>"
 
 
+def _bare(value: Any) -> str:
+    """Write a value with bare keys, and with marks in place of quotation marks."""
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{key}:{_bare(one)}' for key, one in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_bare, value))}]"
+    return f'<|"|>{value}<|"|>' if isinstance(value, str) else json.dumps(value)
+
+
 def _python(calls: Made) -> str:
     return (
         "["
@@ -108,9 +117,13 @@ TEMPLATES: dict[str, Callable[[Made], str]] = {
         f"<|start|>assistant<|channel|>commentary to=functions.{name} <|constrain|>json<|message|>{json.dumps(given)}<|call|>"
         for name, given in calls
     ),
+    "gpt-oss, its recipient first": lambda calls: "<|start|>assistant".join(
+        f" to=functions.{name}<|channel|>commentary json<|message|>{json.dumps(given)}<|call|>" for name, given in calls
+    ),
     "MiniMax M1": lambda calls: "<tool_calls>\n" + "\n".join(_json(*call) for call in calls) + "\n</tool_calls>",
     "MiniMax M2": lambda calls: "<minimax:tool_call>\n" + "\n".join(_invoked(*call) for call in calls) + "\n</minimax:tool_call>",
     "Gemma 3": lambda calls: f"```tool_code\n{_python(calls)}\n```",
+    "Gemma 4": _each(lambda name, given: f"<|tool_call>call:{name}{_bare(given)}<tool_call|>", ""),
     "Nemotron": lambda calls: f"<TOOLCALL>{_list(calls)}</TOOLCALL>",
     "InternLM": _each(lambda name, given: f"<|action_start|><|plugin|>{_json(name, given, 'parameters')}<|action_end|>"),
     "LFM2": lambda calls: f"<|tool_call_start|>{_python(calls)}<|tool_call_end|><|im_end|>",

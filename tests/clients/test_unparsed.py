@@ -45,6 +45,7 @@ TWO: Made = [
     ("orders_find", {"order": "5", "page": 7, "all": True, "lines": [1, {"a": "b"}], "place": "York"}),
     ("orders_ship", {"order": 'Two lines:\n"quoted", {braces} and [brackets] \N{GRINNING FACE}', "page": -1}),
 ]
+CHANNELS = [family for family in TEMPLATES if family.startswith("gpt-oss")]
 each_family = pytest.mark.parametrize("family", TEMPLATES)
 
 
@@ -85,8 +86,9 @@ def exactly(name: str) -> Any:
 )
 def test_the_calls_of_every_family_are_read(family: str, calls: Made, before: str) -> None:
     """Every argument with the type that its schema has; a thought before them is none of them."""
-    if family == "gpt-oss" and before:
+    if family in CHANNELS and before:
         before = "<|channel|>analysis<|message|>Which order?<|end|>"
+        before += "<|start|>assistant" if TEMPLATES[family](calls).startswith(" to=") else ""
     assert called(before + TEMPLATES[family](calls)) == calls
 
 
@@ -113,7 +115,7 @@ def test_a_call_within_an_answer_is_none(family: str) -> None:
 MARKED = [
     family
     for family in TEMPLATES
-    if family not in ("Llama 3.1, bare", "Llama 3.2 and 4, Python", "xLAM", "gpt-oss")
+    if family not in ("Llama 3.1, bare", "Llama 3.2 and 4, Python", "xLAM", *CHANNELS)
 ]
 
 
@@ -137,7 +139,7 @@ def test_what_a_model_says_behind_a_call_makes_it_unreadable(family: str, behind
     assert fault(TEMPLATES[family](ONE) + behind, {"orders_find"})
 
 
-@pytest.mark.parametrize("family", MARKED)
+@pytest.mark.parametrize("family", MARKED + CHANNELS)
 def test_no_part_of_a_call_is_made(family: str) -> None:
     """Wherever it is cut: what is left is no call, one that is told as unreadable, or, without marks at its end, all of it."""
     text = TEMPLATES[family](TWO)

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -28,7 +29,7 @@ def pay() -> str:
     return "paid"
 
 
-def asking(path: Path) -> Engine:
+def asking(path: Path | str) -> Engine:
     """Return an engine whose runs wait for an approval."""
     model = ScriptedModel([CALL, "Paid.", "More.", "Last."])
     return Engine(
@@ -163,11 +164,11 @@ host.close()
 """
 
 
-def children(place: str, count: int) -> Iterator[subprocess.Popen[str]]:
+def children(place: str, count: int, program: str = CHILD) -> Iterator[subprocess.Popen[str]]:
     """Yield processes that start a round for each line that they are given."""
     for _ in range(count):
         yield subprocess.Popen(
-            [sys.executable, "-c", CHILD, place],
+            [sys.executable, "-c", program, place],
             cwd=ROOT,
             text=True,
             stdin=subprocess.PIPE,
@@ -220,3 +221,104 @@ def test_of_processes_that_start_a_round_one_does(tmp_path: Path) -> None:
 def test_of_processes_that_start_a_round_in_postgresql_one_does(postgres: PostgresServer) -> None:
     """In a schema."""
     check_processes(postgres.url())
+
+
+# -- the line ------------------------------------------------------------------------------------------------------------
+
+CALLERS = """
+import sys, threading
+from tests.conversation.talk import Clerk, find
+from paor import Engine, Journal
+host = Engine(Clerk(), [find], Journal(sys.argv[1], "off"), builtins=False)
+threads = []
+print("ready", flush=True)
+for line in sys.stdin:
+    threads.append(threading.Thread(target=host.run, args=(line.strip(),), kwargs={"conversation": "c", "queue": True}))
+    threads[-1].start()
+for thread in threads:
+    thread.join()
+host.close()
+"""
+
+
+def in_line(journal: Journal) -> int:
+    """Return how many wait for their turn."""
+    backend = journal.store.backend
+    return int(backend.query("SELECT count(*) FROM turns")[0][0]) if backend.has_table("turns") else 0
+
+
+def queue_up(journal: Journal, processes: list[subprocess.Popen[str]], words: list[str]) -> None:
+    """Have each word be asked by the processes in turns, each once the one before waits."""
+    for number, word in enumerate(words, in_line(journal) + 1):
+        process = processes[number % len(processes)]
+        assert process.stdin is not None
+        process.stdin.write(f"{word}\n")
+        process.stdin.flush()
+        fuse = time.monotonic() + 60
+        while in_line(journal) < number:
+            assert time.monotonic() < fuse and process.poll() is None
+
+
+def asked(journal: Journal) -> list[str]:
+    return [message.text for message in journal.conversation("c").messages if message.role == "user"]
+
+
+def check_order(place: str, count: int) -> None:
+    """Callers of two processes start in the order in which they came; one that is killed while it waits loses its turn and nobody else's."""
+    with asking(place) as host:
+        waits = host.run("Pay", conversation="c")
+        processes = list(children(place, 3, CALLERS))
+        try:
+            assert [process.stdout.readline() for process in processes if process.stdout] == ["ready\n"] * 3
+            words = [f"Say {number}" for number in range(count)]
+            queue_up(host.journal, processes[:2], words[: count // 2])
+            queue_up(host.journal, processes[2:], ["Say no more"])
+            processes[2].kill()
+            processes[2].wait()
+            queue_up(host.journal, processes[:2], words[count // 2 :])
+            host.resume(waits.run_id, answer={"approve": True})
+        finally:
+            for process in processes:
+                process.communicate(timeout=120)
+        assert asked(host.journal) == ["Pay", *words] and in_line(host.journal) == 0
+        holds(host.journal)
+
+
+@pytest.mark.whole  # it starts a server and processes
+@needs_postgres
+def test_twenty_queued_callers_start_in_the_order_in_which_they_came(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    """In a file and in a schema."""
+    for place in (str(tmp_path / "runs.db"), postgres.url()):
+        check_order(place, 20)
+
+
+def test_queued_starts_take_their_turns_in_order_but_for_one_that_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others keep their places, though the first looks seldom; and of the cancelled one nothing is written."""
+    look_s = "paor.fsm.lifecycle.turns.LOOK_S"
+    monkeypatch.setattr(look_s, 1.0)
+
+    async def main(host: Engine) -> None:
+        waits = await host.arun("Pay", conversation="c")
+        tasks: list[asyncio.Task[Any]] = []
+        for number in range(3):
+            start = host.arun(f"Say {number}", conversation="c", queue=True)
+            tasks.insert(0, asyncio.create_task(start))
+            while in_line(host.journal) <= number:
+                await asyncio.sleep(0)
+            for _ in range(100):  # until it sleeps
+                await asyncio.sleep(0)
+            monkeypatch.setattr(look_s, 0.001)
+        tasks[1].cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await tasks[1]
+        assert in_line(host.journal) == 2
+        await host.aresume(waits.run_id, answer={"approve": True})
+        assert [(await task).status for task in (tasks[0], tasks[2])] == ["done"] * 2
+
+    with asking(tmp_path / "runs.db") as host:
+        asyncio.run(main(host))
+        assert asked(host.journal) == ["Pay", "Say 0", "Say 2"] and in_line(host.journal) == 0

@@ -31,9 +31,10 @@ from paor.errors import (
     InvalidAnswer,
     LeaseHeld,
     RunChanged,
+    ToolError,
     UnknownRun,
 )
-from paor.events import Event
+from paor.events import Event, RunWaiting, TransitionTaken
 from paor.fsm.lifecycle.answer import answer_run, answer_to, runner_as_recorded
 from paor.fsm.lifecycle.cancel import cancel
 from paor.fsm.lifecycle.fork import fork_acquisition
@@ -41,7 +42,7 @@ from paor.testing import SeededIds
 
 from ..support.own_machines import World as OwnWorld
 from ..support.own_machines import pay_script, two_reviewers
-from ..support.planning import NOTHING, PLAN, STEP, World
+from ..support.planning import NOTHING, PLAN, STEP, World, ends
 from ..support.worlds import STOP, SUCCESS
 from .test_questions import CALL, pay, unsure
 
@@ -370,14 +371,126 @@ def test_a_call_that_only_looks_is_made_again_after_a_crash_and_another_is_in_do
         return "paid"
 
     with World(tmp_path, [*CALL, STOP, SUCCESS], [order]) as world:
-        asked(world.run())
-        with pytest.raises(KeyboardInterrupt):
-            world.engine.resume(world.run_id, answer={})
         if not looks_only:
+            asked(world.run())
+            with pytest.raises(KeyboardInterrupt):
+                world.engine.resume(world.run_id, answer={})
             assert asked(world.engine.resume(world.run_id)).kind == "in_doubt" and len(looked) == 1
             return
+        with pytest.raises(KeyboardInterrupt):
+            world.run()
         assert world.engine.resume(world.run_id).state == "Done"
         assert (len(begun), looked) == (1, [{"number": 7}] * 2)
+        assert world.journal.verify() == [] and replay(world.journal, world.run_id, world.engine).identical
+
+
+class Oven:
+    """A tool that bakes in the background: begun once, looked for as often as it is called; there at the look *ready*."""
+
+    def __init__(self, ready: int, *, effect: Any = "once", schema: Any = None) -> None:
+        self.begun, self.looked, self.ready = list[str](), 0, ready
+        bake = tool("bank.pay", effect=effect)
+        self.schema, self.tool = schema, bake(self.bake)
+
+    def bake(self, to: str, amount: int, context: ToolContext, note: str = "thanks") -> str:
+        """Pay."""
+        if context.resumption is None:
+            self.begun.append(context.idempotency_key)
+        else:
+            self.looked += 1
+            if self.looked == self.ready:
+                return "paid"
+        raise AnswerNeeded("It is being paid.", self.schema, {"number": 7}, looks_only=True)
+
+
+@pytest.mark.parametrize("ready", [1, 2])
+def test_what_a_call_has_begun_is_noted_first_and_asks_nobody(tmp_path: Path, ready: int) -> None:
+    """Where it is not there yet, the second time is a question like any other, and the first that a person is asked."""
+    oven, limits, heard = Oven(ready), Limits(max_elicitations=ready - 1), list[Event]()
+    with World(tmp_path, [*CALL, STOP, SUCCESS], [oven.tool], limits=limits, hooks=[heard.append]) as world:
+        result = world.run()
+        if ready == 2:
+            assert asked(result).message == "It is being paid." and oven.looked == 1
+            result = world.engine.resume(world.run_id, answer={})
+        assert (result.state, len(oven.begun)) == ("Done", 1)
+        rows = world.journal.transitions(world.run_id)
+        waits = [row.seq for row in rows if row.trigger == "wait"]
+        assert [event.seq for event in heard if isinstance(event, RunWaiting)] == waits[1:]
+        assert [rows[seq + 1].trigger for seq in waits] == ["provide"] * ready
+        assert rows[-1].counters.get("elicitations", 0) == ready - 1
+        told = [event for event in world.engine.events(world.run_id, -1) if isinstance(event, RunWaiting)]
+        assert told == [event for event in heard if isinstance(event, RunWaiting)]
+        assert world.journal.verify() == [] and replay(world.journal, world.run_id, world.engine).identical
+
+
+def test_a_first_question_with_a_schema_is_asked_of_a_person(tmp_path: Path) -> None:
+    oven = Oven(1, schema=OK)
+    with World(tmp_path, [*CALL, STOP, SUCCESS], [oven.tool]) as world:
+        assert asked(world.run()).message == "It is being paid." and oven.looked == 0
+
+
+def test_what_is_begun_after_an_answer_is_noted_too(tmp_path: Path) -> None:
+    """A person said yes, and the call began in the background."""
+
+    @tool("bank.pay", effect="once")
+    def order(to: str, amount: int, context: ToolContext, note: str = "thanks") -> str:
+        """Pay."""
+        if context.resumption is None:
+            raise AnswerNeeded("Really?", OK)
+        if context.resumption.state is None:
+            raise AnswerNeeded("It is being paid.", state=7, looks_only=True)
+        return "paid"
+
+    with World(tmp_path, [*CALL, STOP, SUCCESS], [order], limits=Limits(max_elicitations=1)) as world:
+        asked(world.run())
+        assert world.engine.resume(world.run_id, answer={"ok": True}).state == "Done"
+        assert world.journal.verify() == []
+
+
+@pytest.mark.parametrize("at", ["the call", "its note"])
+def test_a_run_that_is_cancelled_once_a_call_has_begun_something_leaves_it_in_doubt(
+    tmp_path: Path, at: str
+) -> None:
+    """Nobody looks for it any more, and it may still come to something."""
+
+    @tool("bank.pay", effect="once")
+    def order(to: str, amount: int, context: ToolContext, note: str = "thanks") -> str:
+        """Pay."""
+        assert context.resumption is None
+        if at == "the call":
+            world.engine.cancel(world.run_id)
+        raise AnswerNeeded("It is being paid.", state=7, looks_only=True)
+
+    def stop(event: Event) -> None:
+        if at == "its note" and isinstance(event, TransitionTaken) and event.trigger == "wait":
+            world.engine.cancel(world.run_id)
+
+    with World(tmp_path, [*CALL, STOP, SUCCESS], [order], hooks=[stop]) as world:
+        assert world.run().reason == "cancelled"
+        assert world.journal.transitions(world.run_id)[-1].outcome.get("in_doubt") == 1
+        assert world.journal.verify() == []
+
+
+def test_a_step_that_is_tried_again_begins_anew_and_its_second_note_asks_nobody_too(tmp_path: Path) -> None:
+    """What the first attempt had begun has failed."""
+    begun, looked = list[int](), list[Any]()
+
+    @tool("bank.pay", effect="idempotent")
+    def order(to: str, amount: int, context: ToolContext, note: str = "thanks") -> str:
+        """Pay."""
+        if context.resumption is None:
+            begun.append(len(begun))
+            raise AnswerNeeded("It is being paid.", state=begun[-1], looks_only=True)
+        looked.append(context.resumption.state)
+        if len(looked) == 1:
+            raise ToolError("declined")
+        return "paid"
+
+    plan = PLAN(STEP("bank.pay", to="ann", amount=3, retries=1))
+    limits = Limits(max_elicitations=0)
+    with World(tmp_path, ends("planner", plan), [order], limits=limits) as world:
+        assert world.run(mode="planner").state == "Done"
+        assert looked == begun == [0, 1]
         assert world.journal.verify() == [] and replay(world.journal, world.run_id, world.engine).identical
 
 

@@ -26,7 +26,7 @@ from paor import (
     replay,
     tool,
 )
-from paor.errors import InvalidAnswer
+from paor.errors import InvalidAnswer, RunChanged
 from paor.testing import call, call_tools, plan, refine, review, step
 
 LARGE = ApprovalRule(tool="orders.refund", arguments={"amount": {"gt": 100}})
@@ -205,6 +205,92 @@ def test_a_safety_rule_of_the_policy_is_asked_about_the_changed_arguments(tmp_pa
         assert own.result(asked.run_id).waiting_for == asked.waiting_for
         good = {"approve": True, "arguments": {"url": "https://example.org/b"}}
         assert own.resume(asked.run_id, answer=good).state == "Done"
+
+
+def test_an_approval_cannot_name_a_connection_that_the_run_does_not_have(tmp_path: Path) -> None:
+    """One that it has is used, with its own object."""
+    used: list[Any] = []
+
+    @tool("mail.send", effect="once")
+    def send(to: str, connectionReference: str, context: ToolContext) -> str:
+        """Send a mail."""
+        used.append((to, connectionReference, context.connection))
+        return "sent"
+
+    asked_for = {"to": "ann", "connectionReference": "office"}
+    script = [call_tools(step("mail.send", **asked_for)), "Sent."]
+    world = World(tmp_path, script, more=[send], policy=Policy(approvals=("mail.send",)))
+    boxes = {"office": "box 1", "private": "box 2"}
+    with world.engine as own:
+        asked = world.ask(profile="native", connections=boxes)
+        rows = len(own.journal.transitions(asked.run_id))
+        for wrong in ("nobody's", "", "OFFICE", 7, None):
+            changed = asked_for | {"connectionReference": wrong}
+            with pytest.raises(InvalidAnswer):
+                own.resume(asked.run_id, answer={"approve": True, "arguments": changed}, connections=boxes)
+        assert own.result(asked.run_id).waiting_for == asked.waiting_for
+        assert (used, len(own.journal.transitions(asked.run_id))) == ([], rows)
+        given = {"approve": True, "arguments": asked_for | {"connectionReference": "private"}}
+        assert own.resume(asked.run_id, answer=given, connections=boxes).state == "Done"
+        assert used == [("ann", "private", "box 2")] and not own.journal.verify()
+
+
+def test_an_approval_cannot_name_a_file_outside_of_the_policys_folders(tmp_path: Path) -> None:
+    """What the path says is refused with the answer; a link that leads outside right before the call, which is not made."""
+    (root := tmp_path / "in").mkdir()
+    (tmp_path / "secret").write_text("s")
+    (root / "link").symlink_to(tmp_path / "secret")
+    (root / "a").write_text("a")
+    kept: list[str] = []
+
+    @tool("files.keep", effect="once")
+    def keep(path: str) -> str:
+        """Keep a file."""
+        kept.append(path)
+        return "kept"
+
+    script = [*call("files.keep", path=str(root / "a")), refine("stop", answer="Kept.")]
+    policy = Policy(approvals=("files.keep",), file_roots=(str(root),))
+    world = World(tmp_path, script, more=[keep], policy=policy)
+    with world.engine as own:
+        asked = world.ask()
+        for path in (tmp_path / "secret", root / ".." / "secret", "../secret", f"{root}x/a", "~/a"):
+            with pytest.raises(InvalidAnswer, match="argument path"):
+                own.resume(asked.run_id, answer={"approve": True, "arguments": {"path": str(path)}})
+        assert own.result(asked.run_id).waiting_for == asked.waiting_for
+        own.resume(asked.run_id, answer={"approve": True, "arguments": {"path": str(root / "link")}})
+        (row,) = (row for row in own.journal.transitions(asked.run_id) if row.trigger == "execute")
+        assert (kept, row.outcome["error"]) == ([], "unsafe_parameters") and not own.journal.verify()
+
+
+@pytest.mark.parametrize("changed", [False, True], ids=["as asked", "other arguments"])
+@pytest.mark.parametrize("first", ["answered before", "answered by the other"])
+def test_a_policy_that_denies_the_call_meanwhile_lets_no_approval_through(
+    tmp_path: Path, first: str, changed: bool
+) -> None:
+    """The engine that takes the run up refuses the change, and nothing is written; where the change is accepted, the call is denied."""
+    answer: dict[str, Any] = {"approve": True}
+    answer |= {"arguments": ASKED | {"amount": 5}} if changed else {}
+    with World(tmp_path, replies()).engine as own:
+        asked = own.run("Pay O-1 back")
+        assert asked.waiting_for is not None
+        if first == "answered before":
+            own.answer(asked.run_id, question=asked.waiting_for.id, answer=answer)
+    options: dict[str, Any] = {"answer": answer} if first == "answered by the other" else {}
+    script = [*replies(), refine("stop", answer="It was not paid.")]
+    other = World(tmp_path, script, policy=Policy(approvals=(LARGE,), deny=("orders.refund",)))
+    with other.engine as own:
+        rows = own.journal.transitions(asked.run_id)
+        with pytest.raises(RunChanged, match="policy"):
+            own.resume(asked.run_id, **options)
+        assert own.journal.transitions(asked.run_id) == rows
+        if changed and options:  # the answer itself is refused, and the question stays open
+            with pytest.raises(InvalidAnswer, match="denied by policy"):
+                own.resume(asked.run_id, accept_changes=True, **options)
+            options = {"answer": {"approve": True}}
+        own.resume(asked.run_id, accept_changes=True, **options)
+        triggers = [row.trigger for row in own.journal.transitions(asked.run_id)]
+        assert other.made == [] and "execute" not in triggers and not own.journal.verify()
 
 
 def test_an_approval_rule_of_the_changed_arguments_is_settled_by_the_same_answer(tmp_path: Path) -> None:

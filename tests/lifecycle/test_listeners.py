@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,11 @@ from paor import ApprovalRule, Journal, ModelCall, Policy
 from paor.errors import KeyConflict, UnknownRun, UsageError
 from paor.events import Event
 
+from ..support.postgres_server import PostgresServer, needs_postgres, server_missing
 from .listeners import ROWS, STEPS, Stepping, end_of, process, stepping
+
+if not server_missing():
+    import psycopg
 
 FUSE_S = 20.0
 
@@ -390,3 +395,51 @@ def test_those_who_listen_hear_no_more_once_the_engine_is_closed(tmp_path: Path)
     engine.close()
     thread.join(FUSE_S)
     assert not thread.is_alive() and heard[-1].kind != "complete"
+
+
+# -- PostgreSQL ----------------------------------------------------------------------------------------------------------
+
+LISTENS = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted"
+
+
+def heard_elsewhere(postgres: PostgresServer, listens: Callable[[Any], None]) -> list[int]:
+    """Return the rows that a listener hears of a run on another connection, which goes on once *listens* has returned."""
+    url, gate = postgres.url(), Gate()
+    with stepping(url, Stepping(gate)) as drives, stepping(url) as other:
+        run_id = drives.start("Take steps")
+        gate.reached()
+        events = other.events(run_id)
+        assert next(events).kind == "start"
+        with psycopg.connect(
+            f"postgresql://postgres@127.0.0.1:{postgres.port}/postgres", autocommit=True
+        ) as raw:
+            listens(raw)
+        gate.open()
+        return rows_of(all_of(events))
+
+
+@needs_postgres
+@pytest.mark.parametrize("when", ["at once", "connection lost"])
+def test_rows_of_another_process_are_notified_of(
+    when: str, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody looks for them meanwhile; a connection that was lost is made anew, and what was missed is looked for then."""
+    monkeypatch.setattr("paor.fsm.journal.postgres.source.PostgresWatch.look_s", 3600.0)
+
+    def listens(raw: Any) -> None:
+        fuse = time.monotonic() + FUSE_S
+        while not (found := raw.execute(LISTENS).fetchall()):
+            assert time.monotonic() < fuse
+        if when == "connection lost":
+            raw.execute("SELECT pg_terminate_backend(%s, 10000)", found[0])
+
+    assert heard_elsewhere(postgres, listens) == ROWS
+
+
+@needs_postgres
+def test_a_server_that_notifies_nobody_delays_rows_only(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As behind a pooler, or on a standby: they are looked for."""
+    monkeypatch.setattr("paor.fsm.journal.postgres.source.PostgresWatch.hear", lambda *_: lambda: None)
+    assert heard_elsewhere(postgres, lambda raw: None) == ROWS

@@ -265,6 +265,29 @@ def test_a_resume_after_a_crash_asks_for_it_again(way: str, tmp_path: Path, logg
     assert len(set(asked)) == 4 and SECRET not in told + logged()
 
 
+def test_a_once_call_that_had_begun_with_a_secret_that_is_gone_is_in_doubt(tmp_path: Path) -> None:
+    """It asked in the middle, and what it has done by then nobody knows; it cannot be called without its secret."""
+
+    @tool("shop.login", effect="once")
+    def login(key: SecretStr, context: ToolContext, user: str = "") -> str:
+        """Log in."""
+        raise AnswerNeeded("Which one?")
+
+    shop, plan = Shop(), [PLAN(LOGIN), PLAN(LOGIN), *ENDING]
+    with Told(tmp_path / "runs.db", [login], plan) as own:
+        run_id = own.engine.run("Log in", mode="planner").run_id
+        asked = question(own.engine.resume(run_id)).id
+        assert (
+            question(own.engine.resume(run_id, answer={"key": SECRET}, question=asked)).message
+            == "Which one?"
+        )
+    with Told(tmp_path / "runs.db", [login], plan) as own:
+        asked = question(own.engine.resume(run_id)).id
+        doubt = question(own.engine.resume(run_id, answer="the first", question=asked))
+        assert doubt.kind == "in_doubt" and "given to a process that is gone" in doubt.message
+        assert own.engine.journal.verify() == [] and shop.got == []
+
+
 def test_who_does_not_drive_cannot_hand_one_on(tmp_path: Path) -> None:
     """The journal is the only way to another process; and an answer that does not fit is not repeated."""
     shop = Shop()

@@ -2,12 +2,15 @@
 An MCP server of protocol 2026-07-28 without the SDK: ``python raw_modern_server.py EFFECTS [--listing KIND]``.
 
 Tools that are tasks, structured content of any form, lists that change, and what a client sends along. What it knows of
-its tasks is in files beside EFFECTS, as of a server that outlives its process.
+its tasks is in files beside EFFECTS, as of a server that outlives its process. Where there is a file ``kill``, it kills the
+process that looks for a task.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -138,6 +141,9 @@ def answer(method: str, params: dict[str, Any], number: Any) -> dict[str, Any] |
     if not task_file(handle).exists():
         raise ValueError("Task not found")
     if method == "tasks/get":
+        if (kill := EFFECTS.with_name("kill")).exists():
+            kill.unlink()
+            os.kill(os.getppid(), signal.SIGKILL)
         return looked_at(handle)
     effect(method)
     if method == "tasks/update":

@@ -6,8 +6,9 @@ import asyncio
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from paor import Engine, Journal, McpServer, ScriptedModel
 from paor.errors import AnswerNeeded, NotStarted, RunChanged
 from paor.otel import OpenTelemetry, spans_of
+from paor.testing import Walk, walk
 
 from ..support.effort import examples
 from ..support.mcp_kit import (
@@ -152,6 +154,16 @@ def test_structured_content_of_any_form_is_kept(both: list[Any], value: Any, tex
         assert len(kept) == 1 + (texted == "other")
 
 
+def test_a_text_that_is_the_only_member_of_structured_content_too_is_told_once(both: list[Any]) -> None:
+    """Under any key; as the reference server for files says what is in one. Other words beside it are kept with it."""
+    for said, names in (("plums", {"result.txt"}), ("two plums", {"result.json", "result.txt"})):
+        block = {"type": "text", "text": said}
+        told = json.dumps({"structuredContent": {"content": "plums"}, "content": [block]})
+        for tool in both:
+            kept = {document.name: document.data for document in asyncio.run(tool.run(text=told)).documents}
+            assert kept.keys() == names and kept["result.txt"] == said
+
+
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Any]]:
     """A tool that returns what it is given, in the new protocol and in the old one."""
@@ -200,20 +212,68 @@ def test_a_task_that_takes_long_is_polled_by_the_next_process_and_never_begun_ag
 def test_a_driver_that_is_lost_while_it_polls_leaves_a_task_to_be_polled_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once its handle is in the journal no crash puts it in doubt, also of a once call."""
+    """Its handle is in the journal before it is polled, so no crash puts it in doubt, also of a once call."""
+    (tmp_path / "ready").touch()
+    with raw(tmp_path) as server, engine_of(server, tmp_path, "r.bake") as engine:
+        kind = type(tool_of(server, "bake"))
+        invoke = kind.invoke
 
-    def lost(self: Any, arguments: Any, context: Any) -> Any:
-        raise KeyboardInterrupt
+        def lost(self: Any, arguments: Any, context: Any) -> Any:
+            if context.resumption is not None:
+                raise KeyboardInterrupt
+            return invoke(self, arguments, context)
 
-    with raw(tmp_path, task_s=0) as server, engine_of(server, tmp_path, "r.bake") as engine:
-        waiting = engine.run("Bake")
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(type(tool_of(server, "bake")), "invoke", lost)
-            engine.resume(waiting.run_id, answer={})
-        (tmp_path / "ready").touch()
-        assert engine.resume(waiting.run_id).state == "Done"
-        sound(engine, waiting.run_id)
+            patch.setattr(kind, "invoke", lost)
+            engine.run("Bake")
+        run_id = engine.journal.runs()[0].run_id
+        assert engine.resume(run_id).state == "Done"
+        sound(engine, run_id)
     assert done(tmp_path / "effects") == ["bake"]
+
+
+def baking(effects: Path, journal: Journal) -> Engine:
+    """Return an engine that bakes, as a task of the server; its server ends with the process."""
+    server = McpServer(command(RAW, effects), name="r")
+    CONNECTED.append(server)
+    return Engine(ScriptedModel(script("r.bake", text="hi")), server.tools(), journal, builtins=False)
+
+
+CONNECTED: list[McpServer] = []
+"""Servers of this process that `baking` has connected to."""
+
+KILLS = {
+    "its handle is received": ("wait", True),
+    "its handle is journaled": ("wait", False),
+    "it is polled": ("", False),
+    "its result is received": ("execute", True),
+    "its result is journaled": ("execute", False),
+}
+"""Where a driver is killed: before or after its row with this trigger; while it polls by the server itself."""
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("when", KILLS)
+def test_a_driver_that_is_killed_at_a_task_loses_nothing_and_begins_nothing_twice(
+    tmp_path: Path, paor_kill: Callable[..., Walk], when: str
+) -> None:
+    """A once call is in doubt only where its handle was in no journal; nobody is asked anything else."""
+    (tmp_path / "ready").touch()
+    make = partial(baking, tmp_path / "effects")
+    with make(Journal(tmp_path / "whole.db", "off")) as engine:
+        whole = walk(engine.journal, engine.run("Bake").run_id)
+    assert done(tmp_path / "effects") == ["bake"] and whole.triggers.count("wait") == 1
+    (tmp_path / "effects").unlink()
+    trigger, before = KILLS[when]
+    if not trigger:
+        (tmp_path / "kill").touch()
+    row = whole.triggers.index(trigger) if trigger else len(whole.triggers)
+    seen = paor_kill(make, "Bake", row, before=before, doubt={"outcome": "done", "result": "by hand"})
+    while CONNECTED:
+        CONNECTED.pop().close()
+    in_doubt = when == "its handle is received"
+    assert (seen.state, seen.triggers.count("wait"), done(tmp_path / "effects")) == ("Done", 1, ["bake"])
+    assert (seen.calls[-1].ok is None) is in_doubt
 
 
 def test_a_task_whose_server_is_away_keeps_its_handle(tmp_path: Path) -> None:

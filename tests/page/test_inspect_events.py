@@ -106,7 +106,7 @@ def test_100_clients_of_one_run_see_every_row(tmp_path: Path) -> None:
         out, _ = process.communicate(timeout=60)
         rows = [int(line.split()[0]) for line in out.splitlines()]
         assert seen == [rows] * 100
-        watching = [thread for thread in threading.enumerate() if thread.name == "paor-inspect-watch"]
+        watching = [thread for thread in threading.enumerate() if thread.name == "paor-events"]
         assert len(watching) <= 1
 
 
@@ -286,7 +286,7 @@ def test_nobody_looks_at_the_file_when_nobody_listens(tmp_path: Path) -> None:
     """The thread ends with the last client, and another one begins with the next."""
 
     def watching() -> bool:
-        return any(thread.name == "paor-inspect-watch" for thread in threading.enumerate())
+        return any(thread.name == "paor-events" for thread in threading.enumerate())
 
     with bank(tmp_path / "runs.db", [], 5) as engine, served(app(engine.journal)) as browser:
         run_id = engine.run("Pay").run_id

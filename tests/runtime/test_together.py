@@ -749,6 +749,35 @@ def test_a_question_of_one_call_gives_the_others_up_until_it_is_answered(
         assert [row.outcome["ok"] for row in rows if row.trigger == "execute"] == [True, True, True]
 
 
+@DRIVERS
+def test_reads_that_name_what_they_have_begun_are_called_again_in_their_group(
+    driver: str, tmp_path: Path
+) -> None:
+    """Each begins once, all at the same time, and nobody is asked."""
+    begun, looked = list[int](), list[Any]()
+    all_begun = threading.Barrier(3)
+
+    @tool("notes.read", effect="read")
+    def work(page: int, context: ToolContext) -> str:
+        """Read a page."""
+        if context.resumption is None:
+            begun.append(page)
+            all_begun.wait(FUSE_S)
+            raise AnswerNeeded("It is being read.", state=page, looks_only=True)
+        looked.append(context.resumption.state)
+        return f"page {page}"
+
+    with (
+        nothing_left_behind(),
+        Engine(Writer(reads(3), "All."), [work], tmp_path / "runs.db", builtins=False) as scripted,
+    ):
+        result = drive(scripted, driver)
+        rows = judged(scripted, result)
+        assert (result.state, sorted(begun), looked) == ("Done", [1, 2, 3], [1, 2, 3])
+        walk = ["specify", "wait", "provide", "execute", "observe"]
+        assert [row.trigger for row in rows[1:18]] == [*[*walk, "next_step"] * 2, *walk]
+
+
 def test_a_stream_that_is_closed_leaves_no_task_behind(tmp_path: Path) -> None:
     """Its calls are cancelled and have cleaned up when the stream is closed; the run goes on with a resume."""
     work = Hanging("async", 2)

@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from ..fsm.engine import Engine
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal_api import Journal
+from ..fsm.lifecycle.listening import listening_of
 from ..fsm.lifecycle.recover import OptionsOfRun
 from ..fsm.report.html import content_policy, page_html
 from ..fsm.runtime.logs import LOGGER
@@ -142,7 +143,7 @@ class Inspector:
         self._checking = ThreadPoolExecutor(1, thread_name_prefix="paor-inspect-check")
         self._searching = ThreadPoolExecutor(SEARCHERS, thread_name_prefix="paor-inspect-search")
         self._views = Views(self._reading, added, after)
-        self._hub = Hub(self._views, self._pool, self._checking)
+        self._hub = Hub(self._views, self._pool, self._checking, listening_of(self._reading.store))
         self._actions: Actions | None = None
         if acting is not None:
             self._actions = Actions(acting, self._reading.reader, self._writing, self._problem)

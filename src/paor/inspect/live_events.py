@@ -1,9 +1,9 @@
 """
 Server-sent events: what is new in the journal, told to all who listen.
 
-One thread looks at the file for everybody, and only while somebody listens. What is new is read and encoded once and kept for a while; a
-client has nothing but a place in it. One that is slow falls behind and reads the rows from the journal again, one that takes nothing for
-`SEND_S` is let go: neither costs memory, and none waits for another.
+The listeners of the journal (`fsm.lifecycle.listening`) wake a client when its run has a new row, or the index has changed. A client has nothing
+but a place, and reads what comes after it from the views; one that takes nothing for `SEND_S` is let go: none costs memory, and none
+waits for another.
 
 After each look the newest row that readers see is compared with the one in the file: who listens is sent ``behind`` once they see less, and once
 they see all again.
@@ -20,14 +20,15 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from ..fsm.journal.backend import NEWEST_ROW, ChangeWatch
-from ..fsm.journal.feeds import Feed, Lookout, LoopWaker
+from ..fsm.journal.feeds import Feed, LoopWaker
 from ..fsm.journal.rows import RunRow
+from ..fsm.lifecycle.listening import Listening
 from ..fsm.runtime.logs import LOGGER
 from ..states.base.errors import JournalBusy, PaorError
 from .views import ENDED, Changes, Views, json_bytes
@@ -46,6 +47,9 @@ PROBLEMS_MAX = 256
 
 BATCH = 200
 """Rows that a client is sent at once."""
+
+BUSY_S = 1.0
+"""Seconds after which a run is read again that could not be read now."""
 
 NEWEST = 200
 """Runs that a client of the index is told of when it is not known what it has."""
@@ -73,41 +77,43 @@ class Listener(LoopWaker):
         self.told_behind = False
 
 
-class PageFeed(Feed[bytes]):
-    """What is told of one run, or of the index, as events with their numbers, and of a run why it could not go on."""
+class RunProblem(NamedTuple):
+    """
+    Why a run could not go on.
 
-    def __init__(self, last: int, *, ended: bool = False) -> None:
-        super().__init__(last, ended=ended)
-        self.problem: tuple[int, str] = (0, "")
-        self.unread: int | None = None
+    Attributes:
+        number: Of all problems, from 1.
+        head: Number of the run's newest row then.
+        message: For people.
+    """
+
+    number: int
+    head: int
+    message: str
 
 
 class Hub:
     """
-    What looks at the journal for all who listen.
+    What tells all who listen; the listeners of the journal wake it.
 
     Args:
-        views: What is told of it.
+        views: What is told of the journal.
         pool: Threads that read for single clients.
         checker: Thread that checks runs that have ended.
+        listening: Of the journal.
     """
 
-    def __init__(self, views: Views, pool: Executor, checker: Executor) -> None:
+    def __init__(self, views: Views, pool: Executor, checker: Executor, listening: Listening) -> None:
         self.views, self.pool, self.checker = views, pool, checker
         self.epoch = secrets.token_hex(4)
-        self._lock = threading.Lock()
-        self._feeds: dict[str, PageFeed] = {}
-        self._index = PageFeed(0)
+        self._listening, self._lock = listening, threading.Lock()
+        self._listeners: set[Listener] = set()
+        self._index = Feed[bytes](0)
         self._changes: Changes | None = None
         self._changed: list[str] = []
-        self._clients = 0
-        self._erasures = 0
-        self._problems: dict[str, tuple[int, str]] = {}
-        self.is_behind = False
-        watch = views.reader.watch
-        self._lookout = Lookout(
-            "paor-inspect-watch", watch, self._look, self._is_unheard, self._failed, self._lock
-        )
+        self._clients = self._erasures = self._count = 0
+        self.problems: dict[str, RunProblem] = {}
+        self.is_behind = self._is_closing = False
 
     def enter(self) -> bool:
         """Count one client more and return True, if one more may listen; who was counted has to `leave`."""
@@ -124,34 +130,38 @@ class Hub:
 
     def is_closing(self) -> bool:
         """Return whether all streams end."""
-        return self._lookout.is_closing()
+        return self._is_closing or self._listening.is_closed
 
     def close(self) -> None:
-        """End all streams and the thread."""
-        self._lookout.close()
+        """End all streams."""
+        self._is_closing = True
+        self._wake()
+
+    def _wake(self) -> None:
         with self._lock:
-            for feed in (*self._feeds.values(), self._index):
-                feed.wake()
+            for listener in self._listeners:
+                listener.wake()
 
     @contextmanager
-    def listening(self, row: RunRow | None = None) -> Iterator[tuple[PageFeed, Listener]]:
+    def hearing(self, row: RunRow | None = None) -> Iterator[tuple[Feed[Any], Listener]]:
         """Listen to a run, as it was just now, or to the index, for as long as the block runs."""
-        listener = Listener()
+        listener, feed = Listener(), self._index
         with self._lock:
-            feed = self._index
-            if row is not None:
-                own = PageFeed(row.head_seq, ended=row.status in ENDED)
-                known = self._problems.get(row.run_id)
-                if known is not None and known[0] == row.head_seq:
-                    own.problem = 1, known[1]
-                feed = self._feeds.setdefault(row.run_id, own)
-            feed.listeners.add(listener)
-            self._lookout.begin()
+            self._listeners.add(listener)
+            self._listening.also(self._look)
+            if row is None:
+                feed.listeners.add(listener)
+        heard: Feed[Any] = feed if row is None else self._listening.join(row, listener)[0]
         try:
-            yield feed, listener
+            yield heard, listener
         finally:
+            if row is not None:
+                self._listening.quit(row, listener)
             with self._lock:
                 feed.listeners.discard(listener)
+                self._listeners.discard(listener)
+                if not self._listeners:
+                    self._listening.no_longer(self._look)
 
     def forget_erased(self) -> None:
         """Keep nothing that was told before something was erased; called in a thread, since it reads, and before anything kept is told."""
@@ -159,8 +169,7 @@ class Hub:
         with self._lock:
             if erasures != self._erasures:
                 self._erasures = erasures
-                for feed in (*self._feeds.values(), self._index):
-                    feed.kept = ()
+                self._index.kept = ()
 
     def position(self) -> str:
         """
@@ -180,52 +189,29 @@ class Hub:
 
         Called in a thread, since it reads.
         """
-        at = self.views.reader.run(run_id).head_seq
-        with self._lock:
-            self._problems.pop(run_id, None)
-            self._problems[run_id] = at, message
-            while len(self._problems) > PROBLEMS_MAX:
-                del self._problems[next(iter(self._problems))]
-            feed = self._feeds.get(run_id)
-            if feed is not None:
-                feed.problem = feed.problem[0] + 1, message
-                feed.wake()
+        head = self.views.reader.run(run_id).head_seq
+        self.problems.pop(run_id, None)
+        self._count += 1
+        self.problems[run_id] = RunProblem(self._count, head, message)
+        while len(self.problems) > PROBLEMS_MAX:
+            del self.problems[next(iter(self.problems))]
+        self._wake()
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
     def _look(self, watch: ChangeWatch) -> bool:
         """Tell what is new; return whether readers see less than the file holds, so that it is to be looked again."""
-        self._tell()
-        self._compare(watch.newest())
+        self._tell_index()
+        newest, was = watch.newest(), self.is_behind
+        self.is_behind = int(self.views.reader.query(NEWEST_ROW)[0][0]) < newest
+        if self.is_behind and not was:
+            LOGGER.warning("paor inspect: what is shown is older than the journal; restart it")
+        if self.is_behind != was:
+            self._wake()
         return self.is_behind
 
-    def _failed(self, error: Exception) -> None:
-        LOGGER.warning("paor inspect: the journal cannot be read now: %s", error)
-
-    def _compare(self, newest: int) -> None:
-        """Note whether readers see less than the file holds, and wake all who listen when that has changed."""
-        was = self.is_behind
-        self.is_behind = int(self.views.reader.query(NEWEST_ROW)[0][0]) < newest
-        if self.is_behind == was:
-            return
-        if self.is_behind:
-            LOGGER.warning("paor inspect: what is shown is older than the journal; restart it")
-        with self._lock:
-            for feed in (*self._feeds.values(), self._index):
-                feed.wake()
-
-    def _is_unheard(self) -> bool:
-        """Return whether nobody listens any more."""
-        self._feeds = {run_id: feed for run_id, feed in self._feeds.items() if feed.listeners}
-        return not (self._feeds or self._index.listeners)
-
-    def _tell(self) -> None:
-        """Tell what is new; what cannot be read of one run holds no other one up."""
+    def _tell_index(self) -> None:
         self.forget_erased()  # before reading: what is erased from here on is noticed the next time
-        with self._lock:
-            feeds = list(self._feeds.items())
-        for run_id, feed in feeds:
-            self._tell_run(run_id, feed)
         if self._changes is None or not self._index.listeners:
             return
         self._changed += self._changes.look()  # kept until they are told: reading them may fail
@@ -236,25 +222,18 @@ class Hub:
             with self._lock:
                 self._index.tell([told])
 
-    def _tell_run(self, run_id: str, feed: PageFeed) -> None:
-        """Tell what is new of one run; one that cannot be read is named once, and read again when it has another row."""
-        head = -2
+    def rows(self, run_id: str, after: int) -> tuple[list[Told], bool]:
+        """Return the next rows of a run as events, and whether it ends with them; called in a thread, since it reads."""
         try:
             row = self.views.reader.run(run_id)
-            head, ended = row.head_seq, row.status in ENDED
-            if head == feed.unread or (head <= feed.last and ended == feed.ended):
-                return
-            events = self.told(run_id, self.views.entries(run_id, feed.last + 1))
+            events = self.told(run_id, self.views.entries(run_id, after + 1)[:BATCH])
         except JournalBusy:
-            raise  # of the file, not of this run: all are read again
-        except Exception as error:  # noqa: BLE001 - what a damaged journal does to readers must not end the thread
-            if feed.unread is None:  # once, however its reading fails from then on
-                LOGGER.warning("run %s: cannot be shown: %s", run_id, error)
-            feed.unread = head
-            return
-        with self._lock:
-            feed.unread = None
-            feed.tell(events, ended=ended)
+            raise
+        except Exception as error:
+            LOGGER.warning("run %s: cannot be shown: %s", run_id, error)
+            raise
+        at = events[-1][0] if events else after
+        return events, row.status in ENDED and at >= row.head_seq
 
     def told(self, run_id: str, entries: Sequence[Mapping[str, Any]]) -> list[Told]:
         """Return rows of a run as events, each with what it may have changed in the run's line."""
@@ -284,34 +263,39 @@ def _unless_damaged(what: str, read: Callable[..., Any], *arguments: Any) -> Any
 async def run_events(hub: Hub, run_id: str, after: int) -> AsyncIterator[bytes]:
     """Yield the events of one run after row *after*, and its end."""
     read: Callable[..., Any] = partial(asyncio.get_running_loop().run_in_executor, hub.pool)
-    with hub.listening(await read(hub.views.reader.run, run_id)) as (feed, listener):
-        at, problems = after, 0
-        await read(hub.forget_erased)
-        behind: list[Told] | None = None
+    row = await read(hub.views.reader.run, run_id)
+    with hub.hearing(row) as (feed, listener):
+        at, known = after, hub.problems.get(run_id)
+        seen = known.number if known is not None and known.head != row.head_seq else 0
         while not hub.is_closing():
-            if behind is None:  # from the journal: what was told before is not kept for long
-                entries = await read(hub.views.entries, run_id, at + 1)
-                for first in range(0, len(entries), BATCH):
-                    events = await read(hub.told, run_id, entries[first : first + BATCH])
-                    yield b"".join(data for _, data in events)
-                    at = events[-1][0]
-            else:
-                for number, data in behind:
-                    yield data
-                    at = number
-            if feed.problem[0] > problems:
-                problems = feed.problem[0]
-                yield event("problem", {"error": feed.problem[1]})
-            behind = feed.after(at)
-            if behind == []:
-                if feed.ended:
-                    async for beat in _checked(hub, listener, run_id):
-                        yield beat
-                    yield event("end", {"line": await read(hub.views.line, run_id)})
-                    return
-                async for beat in _beats(hub, listener):
+            last, error = max(at, feed.last), feed.error  # before reading: what comes from here on is new
+            try:
+                events, ended = await read(hub.rows, run_id, at)
+            except JournalBusy:  # of the file, not of this run
+                yield b":\n\n"
+                await asyncio.sleep(BUSY_S)
+                continue
+            for number, data in events:
+                yield data
+                at = number
+            known = hub.problems.get(run_id)
+            if known is not None and known.number > seen:
+                seen = known.number
+                yield event("problem", {"error": known.message})
+            if ended:
+                async for beat in _checked(hub, listener, run_id):
                     yield beat
-                behind = feed.after(at)
+                yield event("end", {"line": await read(hub.views.line, run_id)})
+                return
+
+            def is_new(last: int = last, error: Exception | None = error, seen: int = seen) -> bool:
+                problem = hub.problems.get(run_id)
+                is_problem = problem is not None and problem.number > seen
+                return feed.last > last or feed.error is not error or is_problem
+
+            if not events:
+                async for beat in _beats(hub, listener, is_new):
+                    yield beat
 
 
 async def _checked(hub: Hub, listener: Listener, run_id: str) -> AsyncIterator[bytes]:
@@ -333,29 +317,34 @@ async def index_events(hub: Hub, last: str) -> AsyncIterator[bytes]:
     at = (
         int(number)
         if epoch == hub.epoch and number.isascii() and number.isdecimal() and len(number) < 16
-        else None
+        else -1
     )
-    with hub.listening() as (feed, listener):
+    with hub.hearing() as (feed, listener):
         await read(hub.forget_erased)
         while not hub.is_closing():
-            behind = feed.after(at) if at is not None and at <= feed.last else None
+            behind = feed.after(at) if 0 <= at <= feed.last else None
             if behind is None:  # a stranger's number, or so many have changed meanwhile that not all are kept
                 at = feed.last
                 yield await read(hub.index_event, await read(hub.views.newest, NEWEST), at)
             for number_of, data in behind or ():
                 yield data
                 at = number_of
-            async for beat in _beats(hub, listener):
+            async for beat in _beats(hub, listener, partial(feed.is_after, at)):
                 yield beat
 
 
-async def _beats(hub: Hub, listener: Listener) -> AsyncIterator[bytes]:
-    """Yield a comment now and then until there may be something new; first whether what was told is older than the journal, if that has changed."""
-    if hub.is_behind != listener.told_behind:
-        listener.told_behind = hub.is_behind
-        yield event("behind", {"behind": listener.told_behind})
-    while not hub.is_closing() and not await listener.wait(HEARTBEAT_S):
-        yield b":\n\n"
+async def _beats(hub: Hub, listener: Listener, is_new: Callable[[], bool]) -> AsyncIterator[bytes]:
+    """Yield a comment now and then until something is new; meanwhile whether what was told is older than the journal, when that changes."""
+    while not hub.is_closing():
+        if hub.is_behind != listener.told_behind:
+            listener.told_behind = hub.is_behind
+            yield event("behind", {"behind": listener.told_behind})
+            if not listener.told_behind:
+                return  # what could not be seen is read
+        if is_new():
+            return
+        if not await listener.wait(HEARTBEAT_S):
+            yield b":\n\n"
 
 
 def event(name: str, data: object, id: str | None = None) -> bytes:

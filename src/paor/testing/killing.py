@@ -65,7 +65,8 @@ def resume(engine: Engine, run: Mapping[str, Any], answers: Answers, doubt: Mapp
     if not (runs := engine.journal.runs()):
         return play(engine, run, answers)
     result = engine.resume(runs[-1].run_id)
-    given = sum(row.trigger == "provide" for row in engine.journal.transitions(result.run_id))
+    rows = engine.journal.transitions(result.run_id)
+    given = sum((row.trigger == "provide") - ("noted" in row.outcome) for row in rows)
     left = list(answers[given:])
     while result.status == "waiting" and result.waiting_for is not None:
         question = result.waiting_for

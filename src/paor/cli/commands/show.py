@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import sys
-import time
 from collections.abc import Sequence
 
 import click
@@ -43,8 +42,8 @@ from ..support.text import (
     width,
 )
 
-POLL_S = 0.2
-"""How often `--follow` looks for new rows."""
+BEAT_S = 1.0
+"""Seconds after which `--follow` looks whether anybody still drives a run that nothing is new of."""
 
 
 @command(
@@ -97,7 +96,9 @@ def show(
         elif steps:
             _steps(reader, row, as_json)
         elif follow:
-            _follow(reader, row, as_json)
+            import asyncio
+
+            asyncio.run(_follow(reader, row, as_json))
         else:
             show_run(reader, row, as_json=as_json)
     return OK
@@ -153,8 +154,11 @@ def _table(rows: Sequence[StoryRow], *, head: bool) -> list[str]:
     return table(row_columns(), [row_cells(row) for row in rows], wrap=True, head=head)
 
 
-def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
+async def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
     """Print the rows that are there, then each new one soon after it was committed."""
+    from ...fsm.lifecycle.listening import abatches, listening_of
+
+    heard = abatches(listening_of(journal.store), row.run_id, row.head_seq, beat_s=BEAT_S)
     before: Transition | None = None
     first, alone = True, False
     while True:
@@ -175,7 +179,8 @@ def _follow(journal: Journal, row: RunRow, as_json: bool) -> None:
         if row.status == "running" and not alone and row.driver is None:
             alone = True
             _say_next(journal, row)
-        time.sleep(POLL_S)
+        await anext(heard, None)
+    await heard.aclose()
     if not as_json:
         told = story_of(journal, row)
         say("", *facts([*state_pairs(told), *question_pairs(told.question)]))

@@ -88,7 +88,24 @@ NEWEST_ROW = "SELECT coalesce(max(id), 0) FROM transitions"
 
 
 class ChangeWatch(Protocol):
-    """Whether a journal was written since it was last asked; for one thread."""
+    """
+    Whether a journal was written since it was last asked; for one thread.
+
+    Attributes:
+        look_s: Seconds after which it is to be asked, though nothing was heard.
+        pace_s: Seconds to leave it alone after it was asked, however often it is written.
+    """
+
+    look_s: float
+    pace_s: float
+
+    def hear(self, written: Callable[[int | None], None]) -> Callable[[], None]:
+        """
+        Have *written* called, from any thread, as soon as the journal was written: with the number of the run that has a new row, or None.
+
+        Returns:
+            What ends it. A file tells nobody: it is asked from time to time.
+        """
 
     def changed(self) -> bool:
         """Return whether it was, by whatever process; the first time always."""

@@ -15,9 +15,6 @@ from typing import Generic, Protocol, TypeVar
 
 from .backend import ChangeWatch
 
-LOOK_S = 0.025
-"""Seconds between two looks at the journal: a tenth of what a person would notice."""
-
 KEPT = 1024
 """Items of a feed that are kept for those who listen."""
 
@@ -86,26 +83,32 @@ class Feed(Generic[T]):
 
     Args:
         last: Number of the newest item, told or not.
-        ended: Whether no item comes after it.
+
+    Attributes:
+        error: Why what comes next cannot be read.
     """
 
-    def __init__(self, last: int, *, ended: bool = False) -> None:
-        self.last, self.ended = last, ended
+    def __init__(self, last: int) -> None:
+        self.last = last
+        self.error: Exception | None = None
         self.kept: tuple[tuple[int, T], ...] = ()
         self.listeners: set[Waker] = set()
 
-    def tell(self, items: Sequence[tuple[int, T]], *, ended: bool = False) -> None:
+    def tell(self, items: Sequence[tuple[int, T]]) -> None:
         """Keep items and wake all who listen; of items that do not follow those before, those before are forgotten."""
         if items:
             before = self.kept if items[0][0] == self.last + 1 else ()
             self.kept, self.last = _newest((*before, *items)), items[-1][0]
-        self.ended = ended
         self.wake()
 
     def wake(self) -> None:
         """Have all who listen look."""
         for listener in tuple(self.listeners):
             listener.wake()
+
+    def is_after(self, number: int) -> bool:
+        """Return whether an item comes after one of them."""
+        return self.last > number
 
     def after(self, number: int) -> list[tuple[int, T]] | None:
         """Return the items after one of them; None when not all of them are kept."""
@@ -138,6 +141,7 @@ class Lookout:
         is_unheard: Returns whether nobody listens any more, so that the thread ends; asked under the lock.
         failed: Called with what `tell` has raised, once as long as it raises the same.
         lock: Under which listeners come and go.
+        is_wanted: Returns whether anybody listens to a run that has a new row.
     """
 
     def __init__(
@@ -148,8 +152,9 @@ class Lookout:
         is_unheard: Callable[[], bool],
         failed: Callable[[Exception], None],
         lock: threading.Lock,
+        is_wanted: Callable[[int], bool] = lambda run: True,
     ) -> None:
-        self._name, self._watch, self._tell = name, watch, tell
+        self._name, self._watch, self._tell, self._is_wanted = name, watch, tell, is_wanted
         self._is_unheard, self._failed, self._lock = is_unheard, failed, lock
         self._stop, self._again = threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
@@ -169,11 +174,18 @@ class Lookout:
     def close(self) -> None:
         """End the thread."""
         self._stop.set()
+        self._again.set()
+
+    def _written(self, run: int | None) -> None:
+        if run is None or self._is_wanted(run):
+            self._again.set()
 
     def _look_on(self) -> None:
         watch, trouble = self._watch(), ""
+        end_hearing = watch.hear(self._written)
         try:
-            while not self._stop.wait(LOOK_S):
+            while not self._stop.wait(watch.pace_s):
+                self._again.wait(watch.look_s - watch.pace_s)
                 with self._lock:
                     if self._is_unheard():
                         self._thread = None
@@ -193,4 +205,5 @@ class Lookout:
                     trouble = str(error)
                     watch.close()
         finally:
+            end_hearing()
             watch.close()

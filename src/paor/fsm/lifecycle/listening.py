@@ -73,7 +73,7 @@ class RecordedRows:
     def read(self, most: int) -> tuple[list[tuple[int, Told]], bool]:
         """Return the next rows, and whether the newest one is left out since its driver has not let go of the run yet."""
         rows = self._journal.transitions(self._row.run_id, self.at + 1, self.at + most)
-        is_held = bool(rows) and is_last(rows[-1]) and self._leases.is_driven(self._row.run)
+        is_held = bool(rows) and is_last(rows[-1], rows[-1].outcome) and self._leases.is_driven(self._row.run)
         told = [(row.seq, self._events(row)) for row in (rows[:-1] if is_held else rows)]
         if told:
             self.at = told[-1][0]
@@ -120,9 +120,16 @@ class Listening:
         self._lock = threading.Lock()
         self._feeds: dict[int, RunFeed] = {}
         self._rows: dict[int, RecordedRows] = {}
+        self._looks: set[Callable[[ChangeWatch], bool]] = set()
         self._erasures = -1
         self._lookout = Lookout(
-            "paor-events", reader.watch, self._look, self._is_unheard, self._failed, self._lock
+            "paor-events",
+            reader.watch,
+            self._look,
+            self._is_unheard,
+            self._failed,
+            self._lock,
+            self._is_wanted,
         )
 
     @property
@@ -201,11 +208,26 @@ class Listening:
 
     # -- looking: runs that others drive -----------------------------------------------------------------------------
 
+    def also(self, look: Callable[[ChangeWatch], bool]) -> None:
+        """Call *look* from now on after each look at the runs; it returns whether to look again although nothing was written."""
+        with self._lock:
+            self._looks.add(look)
+            self._lookout.begin()
+
+    def no_longer(self, look: Callable[[ChangeWatch], bool]) -> None:
+        """Call it no more."""
+        with self._lock:
+            self._looks.discard(look)
+
     def _is_unheard(self) -> bool:
         heard = any(feed.listeners and not feed.drivers for feed in self._feeds.values())
         if not heard:
             self._rows.clear()
-        return not heard
+        return not heard and not self._looks
+
+    def _is_wanted(self, run: int) -> bool:
+        feed = self._feeds.get(run)
+        return bool(self._looks) or (feed is not None and bool(feed.listeners) and not feed.drivers)
 
     def _failed(self, error: Exception) -> None:
         LOGGER.warning("the journal cannot be read for those who listen: %s", error)
@@ -218,9 +240,15 @@ class Listening:
                 self._erasures = erasures
                 for feed in self._feeds.values():
                     feed.kept = ()
+            looks = list(self._looks)
             feeds = [(run, feed) for run, feed in self._feeds.items() if feed.listeners and not feed.drivers]
         names = self.reader.index.names([run for run, _ in feeds])
         held = [self._tell(run, names[run], feed) for run, feed in feeds if run in names]  # each of them
+        for run, feed in feeds:
+            if run not in names:
+                feed.error = JournalDamaged(f"run number {run} is not in the journal any more")
+                feed.wake()
+        held += [look(watch) for look in looks]
         return any(held)
 
     def _tell(self, run: int, run_id: str, feed: RunFeed) -> bool:

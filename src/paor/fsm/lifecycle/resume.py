@@ -356,8 +356,11 @@ def named(options: Mapping[str, Any] | ResumeOptions, question: Question | None)
 
 
 def _has_settled(journal: JournalReader, run_id: str) -> bool:
-    """Return whether a question of a run was answered, in its own rows."""
-    return bool(journal.columns(journal.run(run_id).run, ("seq",), ("provide",)))
+    """Return whether a question of a run was answered, in its own rows, beside what was noted and asked nobody."""
+    rows = journal.columns(journal.run(run_id).run, ("trigger", "outcome"), ("wait", "provide"))
+    return (
+        sum(1 if trigger == "provide" else -("noted" in orjson.loads(facts)) for trigger, facts in rows) > 0
+    )
 
 
 def _was_asked(journal: JournalReader, run_id: str, name: str) -> bool:

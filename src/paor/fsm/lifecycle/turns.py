@@ -2,7 +2,7 @@
 A start, whether in a conversation or not: its arguments are checked at once; it is begun when the conversation has no other round.
 
 One round of a conversation runs at a time. The statement that writes a run holds it to that, whichever processes start one. A start that
-is queued has no row and no place in any list: its caller waits here for its turn, then writes the run and drives it.
+is queued has no row: its caller stands in line here (`fsm.journal.turns`), then writes the run and drives it.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
 from ...states.base.errors import ConversationBusy, UsageError
 from ...states.run.labels import conversation_of, key_of
 from ..journal.store import KeyTaken
+from ..journal.turns import Turns
 from ..runtime.events import Event
 from ..runtime.result import Result
 from ..runtime.run_context import Leaves
@@ -90,23 +91,34 @@ class Start:
 
     def begun(self) -> Continuation | Result:
         """Begin it, in its turn; see `fsm.lifecycle.keyed_start.begin`."""
-        while True:
-            try:
-                return begin(self._runner, self.looked())
-            except ConversationBusy:
-                if not self.queue:
-                    raise
-            time.sleep(LOOK_S)  # a process elsewhere may end the round: only the journal tells
+        with self._in_line() as is_next:
+            while True:
+                try:
+                    if is_next():
+                        return begin(self._runner, self.looked())
+                except ConversationBusy:
+                    if not self.queue:
+                        raise
+                time.sleep(LOOK_S)  # a process elsewhere may end the round: only the journal tells
 
     async def abegun(self) -> Continuation | Result:
         """Do the same as `begun` on the running event loop."""
-        while True:
-            try:
-                return begin(self._runner, await self._next().alooked())
-            except ConversationBusy:
-                if not self.queue:
-                    raise
-            await asyncio.sleep(LOOK_S)  # as above
+        with self._in_line() as is_next:
+            while True:
+                try:
+                    if is_next():
+                        return begin(self._runner, await self._next().alooked())
+                except ConversationBusy:
+                    if not self.queue:
+                        raise
+                await asyncio.sleep(LOOK_S)  # as above
+
+    def _in_line(self) -> AbstractContextManager[Callable[[], bool]]:
+        """Give what returns whether it is this start's turn: at once where it is not queued, or goes on with the run of its key."""
+        if not self.queue or self._was_started():
+            return nullcontext(lambda: True)
+        journal = self._runner.journal
+        return Turns(journal.backend, journal.leases).waiting(self._conversation)
 
 
 def begun_events(runner: Runner, start: Start) -> Events:

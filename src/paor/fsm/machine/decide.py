@@ -136,7 +136,9 @@ _FACTS: dict[str, Callable[[GuardContext, Any], dict[str, Any]]] = {
         "action": outcome.answer.action,
         "answer": outcome.payload.wire(),
     },
-    Asked.kind: lambda case, outcome: {"asked": outcome.payload.wire()},
+    Asked.kind: lambda case, outcome: (
+        {"asked": outcome.payload.wire()} | ({"noted": 1} if outcome.asking.noted else {})
+    ),
     Ended.kind: _ended_facts,
     Cancelled.kind: lambda case, outcome: (
         _used_facts(outcome) | ({"in_doubt": 1} if outcome.in_doubt else {})

@@ -117,13 +117,20 @@ def _(case: GuardContext, holds: bool) -> str:
 
 
 def elicitations_left(case: GuardContext) -> bool:
-    """Another question may be asked in this run."""
-    return budgets.questions_left(case.run)
+    """Another question may be asked in this run, or nobody is asked."""
+    return _is_noted(case) or budgets.questions_left(case.run)
 
 
 @words(elicitations_left)
 def _(case: GuardContext, holds: bool) -> str:
+    if _is_noted(case):
+        return "nobody is asked: what the tool has begun is noted"
     return _usage_words(case.run, "elicitations", "max_elicitations", "questions asked")
+
+
+def _is_noted(case: GuardContext) -> bool:
+    outcome = case.outcome
+    return isinstance(outcome, Asked) and outcome.asking.noted
 
 
 def answer_present(case: GuardContext) -> bool:

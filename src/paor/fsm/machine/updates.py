@@ -480,7 +480,10 @@ def _asking(case: GuardContext, outcome: Asked) -> Update:
         tool=intent.tool,
         key=intent.idempotency_key,
     )
-    return Change(question=question, reply=None), replace(counters, elicitations=counters.elicitations + 1)
+    asked = 0 if outcome.asking.noted else 1
+    return Change(question=question, reply=None), replace(
+        counters, elicitations=counters.elicitations + asked
+    )
 
 
 def _provide(case: GuardContext) -> Update:

@@ -82,14 +82,12 @@ class RunFeed(Feed[Told]):
     Attributes:
         drivers: How many drive it here now: one, or two while one hands it over.
         speech: What its model says.
-        error: Why its rows cannot be read.
     """
 
     def __init__(self, last: int) -> None:
         super().__init__(last)
         self.drivers = 0
         self.speech = Speech()
-        self.error: Exception | None = None
 
 
 class Channel:

@@ -99,7 +99,8 @@ def reason_of(decision: Decision, after: Run) -> str:
 
 def _level(decision: Decision, after: Run) -> int:
     row, trigger = decision.row, decision.row.trigger
-    if decision.facts["kind"] == "fault" or (trigger == "wait" and row.source == EXECUTING):
+    waits = trigger == "wait" and "noted" not in decision.facts
+    if decision.facts["kind"] == "fault" or (waits and row.source == EXECUTING):
         return logging.WARNING
     if row.dest in FINAL or trigger in ("execute", "refuse", "wait", "provide"):
         return logging.INFO

@@ -43,6 +43,7 @@ from ...states.records.outcomes import (
     Replied,
     Unaffordable,
 )
+from ...states.records.questions import Answer
 from ...states.records.requests import ModelRequest, Nothing, Recall, Request, RequestKind, ToolRequest
 from ...states.run.budgets import allowance, may_call, reply_limit, reservation, shortage, time_left_s
 from ...states.run.counters import counters_text
@@ -67,7 +68,7 @@ from .logs import log_transition
 from .ports import VERDICT_CHARS, type_refusal, values_text, verdict_text
 from .row_events import is_last, row_events
 from .run_context import LastPrompt, RunContext, place_of_next, recall, text_of
-from .tool_calls import drop_together, reconcile_outcome, use
+from .tool_calls import drop_together, looks_only, reconcile_outcome, use
 from .tool_results import message_of
 
 Steps = Generator[Effect, Any, None]
@@ -95,12 +96,16 @@ def cancel_steps(drive: RunContext) -> Steps:
     """End the run, between two calls: only one that another driver began, or that waits for its outcome, is in doubt."""
     intent, question = drive.run.memory.intent, drive.run.waiting_for
     begun = drive.resumed if question is None else question.kind == "in_doubt"
+    begun = begun or looks_only(drive)
     doubt = drive.run.state == EXECUTING and begun and intent is not None and intent.effect == "once"
     yield from transition(drive, {"kind": "none"}, Cancelled(doubt))
 
 
 def _known_outcome(drive: RunContext, run: Run, request: Nothing | Recall) -> tuple[dict[str, Any], Outcome]:
     """Return the recorded request and outcome of a step that performs no I/O."""
+    if run.memory.question is not None:  # what its tool has begun is noted, and nobody is asked
+        answer = Answer(action="accept", content={})
+        return {"kind": "none"}, Answered(answer, drive.stager.stage(answer.wire_json(), JSON))
     if isinstance(request, Recall):
         bodies = [recall(drive, place) for place in request.payloads]
         texts = tuple(recalled_text(body, run.spec.revision) for body in bodies)
@@ -288,7 +293,7 @@ def transition(
         # whatever goes wrong now: what the first row tells has happened, and is written on every way out
         drive.journal.append(row.entry)
         raise
-    if decision.row.dest not in (EXECUTING, *FINAL):
+    if decision.row.trigger == "provide" or decision.row.dest not in (EXECUTING, *FINAL):
         yield from _commit(drive, row, _row(drive, run, asked, outcome, moment, decision, row))
         return
     # an intent and an end stand in transactions of their own: whoever stops or cancels the run before them comes in time
@@ -383,8 +388,10 @@ def _is_followed_at_once(row: _Row) -> bool:
     in a host's own machine, whose functions may be slow or fail.
     """
     run, after, intent = row.run, row.after, row.run.memory.intent
-    if after.state in FINAL or after.memory.question is not None or isinstance(row.outcome, Answered):
+    if after.state in FINAL or isinstance(row.outcome, Answered):
         return False
+    if after.memory.question is not None:
+        return "noted" in row.decision.facts
     if run.spec.host_machine or (run.state == EXECUTING and (intent is None or intent.effect == "once")):
         return False
     return isinstance(request_of(after), Nothing | Recall)
@@ -407,7 +414,7 @@ def _commit(drive: RunContext, *rows: _Row) -> Steps:
             place, facts = row.decision.row, row.decision.facts
             events = row_events(row.after, place, row.decision.change, facts, actor)
             if drive.channel is not None:
-                drive.channel.tell(row.after.seq - 1, events, last=is_last(place))
+                drive.channel.tell(row.after.seq - 1, events, last=is_last(place, facts))
             for event in events:
                 yield Emit(event)
 

@@ -28,9 +28,9 @@ class RowPlace(Protocol):
         """Phase that it enters."""
 
 
-def is_last(row: RowPlace) -> bool:
+def is_last(row: RowPlace, facts: Mapping[str, Any]) -> bool:
     """Return whether the driver lets go of the run after a row: it ends, or waits for a person."""
-    return row.dest in FINAL or row.trigger == "wait"
+    return row.dest in FINAL or (row.trigger == "wait" and "noted" not in facts)
 
 
 def row_events(
@@ -68,7 +68,7 @@ def row_events(
         last = memory.history[-1]
         told = last.step, last.action, last.tool, last.label, last.success, last.summary
         events.append(StepCompleted(run.run_id, seq, *told))
-    if row.trigger == "wait" and (question := run.waiting_for) is not None:
+    if is_last(row, facts) and (question := run.waiting_for) is not None:
         events.append(RunWaiting(run.run_id, seq, question))
     return tuple(events)
 

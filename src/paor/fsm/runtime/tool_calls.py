@@ -45,7 +45,7 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
     # this driver's own, and must not be taken for effects in doubt
     resumed, drive.resumed = drive.resumed, False
     sure = False
-    if resumed and intent.effect == "once" and not _looks_only(drive):
+    if resumed and intent.effect == "once" and not looks_only(drive):
         settled = yield from _settle_doubt(drive, tool, intent)
         if settled is None and drive.may_be_made:  # not done, and perhaps about to be
             settled = InDoubt("driver_lost")
@@ -54,7 +54,7 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
         sure = True
     # asked after `reconcile`, which may take long: no call begins once a cancel is in the file
     if drive.journal.leases.watch.runs_to_cancel(run.number):
-        return {"kind": "none"}, Cancelled()
+        return {"kind": "none"}, Cancelled(intent.effect == "once" and looks_only(drive))
     group = drive.together
     if group is not None and intent.idempotency_key not in group:
         yield from drop_together(drive)
@@ -107,8 +107,11 @@ def _of_end(drive: RunContext, intent: Intent, context: CallContext, came_to: An
         used = context.ledger.usage, tuple(context.staged), tuple(context.request_ids)
         return Cancelled(intent.effect == "once", *used, left=came_to.left)
     if isinstance(came_to, AnswerNeeded):
+        noted = bool(came_to.looks_only) and not came_to.schema and not looks_only(drive)
         try:
-            return question_from(came_to, run.spec.limits, drive.stager, drive.model, drive.given)
+            return question_from(
+                came_to, run.spec.limits, drive.stager, drive.model, drive.given, noted=noted
+            )
         except Exception as error:  # a tool may ask in any form
             came_to = error
     if not isinstance(came_to, Returned):
@@ -235,6 +238,8 @@ def _told(drive: RunContext, intent: Intent) -> _Told | Outcome:
     if lost := _lost(arguments, drive):
         if resumption is not None:  # asking again would forget where the tool is
             gone = ToolError(f"the secret for {', '.join(lost)} was given to a process that is gone")
+            if intent.effect == "once":
+                return InDoubt("tool_unsure", str(gone), drive.stager.stage(str(gone)))
             return Ended(replace(error_of(intent, gone), retryable=False))
         words = f"Give again what nobody keeps, for the call of {intent.tool}: {', '.join(lost)}"
         return _asked(drive, AnswerNeeded(words, _schema_of(drive, intent.tool, lost), _AGAIN))
@@ -253,19 +258,26 @@ _AGAIN = {"paor": "secrets are given again"}
 
 def _asked_before(drive: RunContext) -> tuple[Asking, Answer] | None:
     """Return what the call has asked before, with the answer; None when it has asked nothing, and once that is erased."""
+    asking, place = _asking(drive), drive.run.memory.answered
+    answered = recall(drive, place) if asking is not None and place is not None else None
+    if asking is None or not isinstance(answered, str):
+        return None
+    return asking, Answer.model_validate_json(answered)
+
+
+def _asking(drive: RunContext) -> Asking | None:
+    """Return what the call has asked last; None for nothing, and where it is tried again since what it had begun has failed."""
     memory = drive.run.memory
-    if memory.asked is None or memory.answered is None:
-        return None
-    asked, answered = (recall(drive, place) for place in (memory.asked, memory.answered))
-    if not isinstance(asked, str) or not isinstance(answered, str):
-        return None
-    return Asking.model_validate_json(asked), Answer.model_validate_json(answered)
+    text = recall(drive, memory.asked) if memory.asked is not None else None
+    asking = Asking.model_validate_json(text) if isinstance(text, str) else None
+    failed = memory.reply is None and memory.question is None  # the last row is `retry_step`
+    return None if asking is not None and asking.looks_only and failed else asking
 
 
-def _looks_only(drive: RunContext) -> bool:
-    """Return whether the call has asked, and was answered, in a way that lets it be made again without a second effect."""
-    before = _asked_before(drive)
-    return before is not None and before[0].looks_only
+def looks_only(drive: RunContext) -> bool:
+    """Return whether the call has named what it has begun, so that it is made again without a second effect."""
+    asking = _asking(drive)
+    return asking is not None and asking.looks_only
 
 
 def _lost(values: Any, drive: RunContext) -> list[str]:

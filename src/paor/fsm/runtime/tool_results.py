@@ -205,10 +205,16 @@ def _is_json(text: str) -> bool:
 
 
 def question_from(
-    error: AnswerNeeded, limits: Limits, stager: Stager, model: object = None, given: Iterable[str] = ()
+    error: AnswerNeeded,
+    limits: Limits,
+    stager: Stager,
+    model: object = None,
+    given: Iterable[str] = (),
+    *,
+    noted: bool = False,
 ) -> Asked:
     """
-    Return what a tool asks in the form of the journal, staged, without keys.
+    Return what a tool asks in the form of the journal, staged, without keys; nobody is asked where it is *noted* only.
 
     Raises:
         ToolError: It asks nothing, or what it wants back has no JSON form or is too large.
@@ -218,6 +224,7 @@ def question_from(
         raise ToolError("the tool needs an answer and asks no question")
     asking = {"message": message, "answerSchema": error.schema, "state": error.state}
     asking |= {"looksOnly": True} if error.looks_only else {}
+    asking |= {"noted": True} if noted else {}
     try:
         asked = orjson.loads(orjson.dumps(asking))
         text = orjson.dumps(said_scrubber(model, given).of_data(asked)).decode()

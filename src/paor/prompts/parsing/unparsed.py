@@ -11,7 +11,7 @@ stays an answer. Behind words only tools that read are called: what a model quot
 of an offered tool and cannot be read is a call with a fault, which the model is told; nothing in it is repaired.
 
 Source: the chat templates of Qwen 2.5 and 3, Qwen3-Coder, Hermes 3, Llama 3.1 to 4, Mistral and Magistral, DeepSeek V3 to V3.2, Phi-4, Granite 3
-and 4, Functionary 3, Command R and A, GLM-4.5, Kimi K2, gpt-oss, MiniMax M1 and M2, Gemma 3, Nemotron, InternLM, LFM2, Seed-OSS.
+and 4, Functionary 3, Command R and A, GLM-4.5, Kimi K2, gpt-oss, MiniMax M1 and M2, Gemma 3 and 4, Nemotron, InternLM, LFM2, Seed-OSS.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ _THOUGHT_MARKS = (
     ("<|START_THINKING|>", "<|END_THINKING|>"),
     ("<|begin_of_thought|>", "<|end_of_thought|>"),
     ("\u25c1think\u25b7", "\u25c1/think\u25b7"),
+    ("<|channel>thought\n", "<channel|>"),
 )
 _ANSWER_MARKS = (
     ("<response>", "</response>"),
@@ -63,7 +64,7 @@ def with_thoughts_marked(text: str) -> str:
     Also where the beginning is missing, since the chat template has written it; a thought that never ends has no answer behind it.
     """
     body = text.lstrip()
-    if body.startswith(("<|channel|>", "<|start|>")):
+    if _CHANNEL.match(body):
         return _of_channels(body) or text
     if body[:1] in ("{", "[") and not body.startswith("[THINK]"):
         return text  # JSON may hold any mark
@@ -104,7 +105,8 @@ def _of_channels(body: str) -> str:
         end = message.end()
         to = message["early"] or message["late"]
         if to:
-            said += f"\n<function={to}>{message['text']}</function>"
+            given = message["text"] or "cut off"  # a call without arguments has an empty object
+            said += f"\n<function={to}>{given}</function>"
         elif message["channel"] == "analysis":
             thoughts += message["text"]
         else:
@@ -116,13 +118,13 @@ def _of_channels(body: str) -> str:
 
 _OPENING = (
     r"<tool_calls?>|<function_?calls?>|<toolcall>|<TOOLCALL>|<\|tool_calls?\|>|\[TOOL_CALLS\]|<\|python_tag\|>|<\|START_ACTION\|>"
-    r"|<\|action_start\|>(?:<\|plugin\|>)?|<\|tool_call_start\|>|<(?:minimax|seed):tool_call>|<start_function_call>|functools(?=\[)"
+    r"|<\|action_start\|>(?:<\|plugin\|>)?|<\|tool_call_start\|>|<\|tool_call>|<(?:minimax|seed):tool_call>|<start_function_call>|functools(?=\[)"
     "|<\uff5ctool\u2581calls?\u2581begin\uff5c>|<\uff5cDSML\uff5c(?:function|tool)_calls>"
     r"|<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|>>>(?=[\w.-]+\n)|Action:[ ]*(?=```json)"
 )
 _CLOSING = (
     r"</tool_calls?>|</function_?calls?>|</toolcall>|</TOOLCALL>|<\|/tool_calls?\|>|\[/TOOL_CALLS\]|<\|END_ACTION\|>|<\|action_end\|>"
-    r"|<\|tool_call_end\|>|</(?:minimax|seed):tool_call>|<end_function_call>"
+    r"|<\|tool_call_end\|>|<tool_call\|>|</(?:minimax|seed):tool_call>|<end_function_call>"
     "|<\uff5ctool\u2581calls?\u2581end\uff5c>|</\uff5cDSML\uff5c(?:function|tool)_calls>|<\uff5cend\u2581of\u2581sentence\uff5c>"
     r"|<\|tool_calls_section_end\|>|<\|(?:im_end|eot_id|eom_id|end|call|endoftext|END_OF_TURN_TOKEN)\|>|</s>|<end_of_turn>"
 )
@@ -232,6 +234,8 @@ _NAMED_JSON = re.compile(
     r"(\{.*\})\s*+(?:```)?",
     re.DOTALL,
 )
+_BARE = re.compile(rf"call:({_NAME})(\{{.*\}})", re.DOTALL)
+_BARE_KEY = re.compile(r"(?<=[{,])([\w.-]{1,200}):")
 _FENCED = re.compile(r"```[\w-]*+[ \t]*+\r?\n(.*)```", re.DOTALL)
 _GIVEN = {*ARGUMENT_KEYS, "function"}
 _KEYS = {*_GIVEN, "name", "tool_name", "type", "id", "tool_call_id", "call_id"}
@@ -251,6 +255,14 @@ def _piece(piece: str, tools: Mapping[str, OfferedTool], *, is_closed: bool) -> 
         pairs = _all(_KEYED, keyed[2])
         values = _values(pairs, tool)
         return [(keyed[1], values)] if values is not None and (pairs or not keyed[2]) else None
+    if bare := _BARE.fullmatch(piece):
+        parts = enumerate(bare[2].split('<|"|>'))
+        return [
+            (
+                bare[1],
+                "".join(json.dumps(one) if at % 2 else _BARE_KEY.sub(r'"\1":', one) for at, one in parts),
+            )
+        ]
     if named := _NAMED_JSON.fullmatch(piece):
         return [(named[1], named[2])]
     if piece[:1] in ("{", "[") and (calls := _json_calls(piece)):

@@ -188,8 +188,9 @@ class AnswerNeeded(ToolError):
         message: The question, for a person.
         schema: JSON Schema of the answer; empty for any.
         state: What the tool wants back; JSON. It is in the journal: no secrets.
-        looks_only: Whether the tool, called again with *state*, only looks for what it has begun, however often it is called. A
-            ``once`` call whose driver is lost after the answer is then made again with *state*, and is not in doubt.
+        looks_only: Whether the tool, called again with *state*, only looks for what it has begun, however often it is called.
+            The first time, unless there is a *schema*, nobody is asked: *state* is journaled and the tool is called again at
+            once. A ``once`` call whose driver is lost from then on is made again with *state*, and is not in doubt.
     """
 
     def __init__(

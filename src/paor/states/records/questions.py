@@ -157,12 +157,14 @@ class Asking(Wire):
         answer_schema: JSON Schema of the answer; empty for any.
         state: What the tool gets back together with the answer, in any process: JSON.
         looks_only: As in `AnswerNeeded`.
+        noted: Whether nobody is asked: its row and that of an empty answer are written as one, and the call goes on.
     """
 
     message: str
     answer_schema: Data = Field(default_factory=SealedDict)
     state: AnyData = None
     looks_only: bool = False
+    noted: bool = False
 
 
 class Answer(Wire):

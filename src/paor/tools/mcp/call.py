@@ -188,6 +188,8 @@ class McpCall:
             result = await self._request(session, responses, request_state)
             if result.result_type == "task":
                 self.dialogue = Dialogue("task", result.task_id, answers=self.dialogue.answers)
+                if self.context.idempotency_key:  # of a run: its handle is journaled first
+                    raise self.unfinished({})
                 return await self._polled(session)
             if result.result_type != "input_required":
                 return result
@@ -203,17 +205,14 @@ class McpCall:
 
     async def _polled(self, session: Session) -> Any:
         """
-        Return the result of the call's task, looked for until `McpSettings.task_s` is over, at least once for a call that goes on.
+        Return the result of the call's task, looked for at least once and until `McpSettings.task_s` is over.
 
         Raises:
-            AnswerNeeded: It is not there yet, or cannot be asked for now: the handle is journaled with this question. Or
-                the task needs an answer itself.
+            AnswerNeeded: It is not there yet, or cannot be asked for now. Or the task needs an answer itself.
             ToolError, EffectUnknown: The task failed, or its server knows it no more.
         """
         dialogue, loop = self.dialogue, asyncio.get_running_loop()
         until, told = loop.time() + self._settings.task_s, {}
-        if self._settings.task_s == 0 and self.context.resumption is None:
-            raise self.unfinished({})
         while True:
             try:
                 if dialogue.responses:
@@ -285,7 +284,7 @@ class McpCall:
         return result
 
     def unfinished(self, told: dict[str, Any]) -> AnswerNeeded:
-        """Return the question with which a run waits for a task: whoever answers it looks again."""
+        """Return what a run notes of a task at first, and then the question with which it waits: whoever answers looks again."""
         said = self._redactor.text(one_line(str(told.get("statusMessage") or ""), 300))
         words = f"The MCP server {self._settings.shown} works on {self.name}" + (f" ({said})" if said else "")
         state = self._redactor.json(self.dialogue.state()) | {"requestState": self.dialogue.request_state}

@@ -85,10 +85,12 @@ def output_of(result: Any, redactor: Redactor, notes: Sequence[str] = ()) -> Too
     reader = _Blocks(redactor, notes)
     has_structured, structured = structured_of(result)
     if has_structured:
+        inner = _unwrap(structured, [block.text for block in blocks if block.type == "text"])
         blocks = [
-            block for block in blocks if not (block.type == "text" and _repeats(block.text, structured))
+            block
+            for block in blocks
+            if not (block.type == "text" and _repeats(block.text, structured, inner))
         ]
-        inner = _unwrap(structured)
         if isinstance(inner, str):
             reader.add("result.txt", inner, "text/plain")
         else:
@@ -99,14 +101,16 @@ def output_of(result: Any, redactor: Redactor, notes: Sequence[str] = ()) -> Too
     return reader.output(dropped=len(result.content) - _BLOCKS_MAX)
 
 
-def _unwrap(structured: Any) -> Any:
-    """Return what servers have wrapped as the one member ``result`` of an object, since it is none; else None."""
-    return structured["result"] if isinstance(structured, dict) and [*structured] == ["result"] else None
+def _unwrap(structured: Any, said: Sequence[str]) -> Any:
+    """Return the one member of an object if it is ``result``, as servers wrap what is none, or a text that is *said* too; else None."""
+    if not isinstance(structured, dict) or len(structured) != 1:
+        return None
+    ((key, value),) = structured.items()
+    return value if key == "result" or (isinstance(value, str) and value in said) else None
 
 
-def _repeats(text: str, structured: Any) -> bool:
+def _repeats(text: str, structured: Any, inner: Any) -> bool:
     """Whether a text says the same as the structured content, as servers are asked to do for old clients."""
-    inner = _unwrap(structured)
     if isinstance(inner, str) and text == inner:
         return True
     try:

@@ -44,7 +44,7 @@ class McpSettings:
         connect_s: Seconds to start the server and list its tools.
         call_s: Seconds of one call, without the time in which a person answers.
         task_s: Seconds in which the result of a call that its server has made a task is polled for; then the run waits, and
-            every resume polls on. 0: the handle is journaled before anything else happens.
+            every resume polls on.
         message_bytes: Largest message of the server.
         tools_max: Most tools.
         held_max: Calls of the old protocol that are kept open for an answer; the oldest is given up first.

@@ -1,8 +1,8 @@
 """
 The extension ``io.modelcontextprotocol/tasks``: a server answers a call with a handle, and its result is polled.
 
-The handle is the state of the call's `Dialogue`, so it is in the journal as soon as the run waits, and whoever resumes
-the run, also after a crash, asks for the task and never makes the call again (`AnswerNeeded.looks_only`).
+The handle is the state of the call's `Dialogue`. A run journals it before it polls, so whoever resumes the run after a
+crash asks for the task and never makes the call again (`AnswerNeeded.looks_only`).
 """
 
 from __future__ import annotations

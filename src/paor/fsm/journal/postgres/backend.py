@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NoReturn, TypeVar
@@ -50,6 +50,9 @@ AT_ONCE = 3000
 
 _JOURNAL_ID = "SELECT id FROM journal"
 
+_HEARD = "CASE WHEN pg_try_advisory_lock(?) THEN NOT pg_advisory_unlock(?) ELSE TRUE END"
+"""Whether a session holds the lock that listeners share; two places for its key."""
+
 _ROW = ("id", *COLUMNS)
 _PAYLOAD = ("id", "run", "n", "media_type", "digest", "salt", "body", "is_text")
 _DOCUMENT = ("id", "run", "number", "label", "position", "name", "mime", "bytes", "digest", "payload")
@@ -62,8 +65,8 @@ def append_statement(rows: int, payloads: int, documents: int) -> str:
 
     The lease is locked against being taken over until the transaction ends. The statement returns the lease; where that was taken
     over, or another journal is found under the names, it returns and writes nothing. Where the database leaves out a row, as a
-    trigger may, it fails (it divides by zero) and writes nothing either. Most entries have one of a few shapes, so
-    that the statement is prepared once.
+    trigger may, it fails (it divides by zero) and writes nothing either. Its last column is whether anybody listens. Most entries have
+    one of a few shapes, so that the statement is prepared once.
     """
     parts = (
         ("transitions", _ROW, rows),
@@ -80,7 +83,7 @@ def append_statement(rows: int, payloads: int, documents: int) -> str:
     held = "SELECT cancel FROM leases WHERE run = ? AND fence = ? AND EXISTS (SELECT FROM journal WHERE id = ?) FOR SHARE"
     taken = " + ".join(f"(SELECT count(*) FROM of_{table})" for table, _, count in parts if count)
     sure = f", 1 / ({taken} = {sum(count for *_, count in parts)})::int" if taken else ""
-    return f"WITH held AS ({held}){written} SELECT cancel{sure} FROM held"
+    return f"WITH held AS ({held}){written} SELECT cancel{sure}, {_HEARD} FROM held"
 
 
 def _names(columns: Sequence[str]) -> str:
@@ -130,12 +133,15 @@ class PostgresBackend(PostgresSource):
         self.identity = f"postgresql:{self._id}"
         self._lock_key = int(self.identity[-15:], 16)
         self._channel = f"paor_{self.identity[-16:]}"
-        super().__init__(
-            connection, address, JournalPool(address, busy_timeout_s), busy_timeout_s=busy_timeout_s
-        )
-        self._listener = Listener(
-            lambda: _connect(address, "off", timeout_s=5.0, read_only=True), self._channel
-        )
+        self._rows_channel, self._heard_key = f"{self._channel}_rows", self._lock_key + 1
+
+        def connect() -> PostgresConnection:
+            return _connect(address, "off", timeout_s=5.0, read_only=True)
+
+        self._signals = Listener(connect, self._channel)
+        self._rows = Listener(connect, self._rows_channel, self._heard_key)
+        pool = JournalPool(address, busy_timeout_s, self._rows)
+        super().__init__(connection, address, pool, busy_timeout_s=busy_timeout_s)
 
     # -- a server that is gone for a moment ----------------------------------------------------------------------------
 
@@ -197,6 +203,11 @@ class PostgresBackend(PostgresSource):
                         self.connection.execute("SELECT pg_advisory_xact_lock(?)", (self._lock_key,))
                     yield self.connection
                     self._check_id()
+                    if alone:  # a run was made, taken up, brought in or erased
+                        key = self._heard_key
+                        self.connection.execute(
+                            f"SELECT pg_notify(?, '') WHERE {_HEARD}", (self._rows_channel, key, key)
+                        )
                     self.connection.execute("COMMIT")
             except BaseException:
                 self._undo()
@@ -249,18 +260,36 @@ class PostgresBackend(PostgresSource):
     def _append(self, entries: Sequence[Entry]) -> None:
         # in the order of their runs, as whoever renews leases takes them: nobody waits for somebody who waits for him
         ordered = sorted(entries, key=lambda entry: entry.place)
-        written = [list(_written(entry, self._id)) for entry in ordered]
+        written = [list(_written(entry, self._id, self._heard_key)) for entry in ordered]
         if len(written) == len(written[0]) == 1:
-            _note(entries[0], self.connection.execute(*written[0][0]).fetchone())
-            self._look_why(entries)
-            return
-        with self.connection.raw.pipeline():
-            self.connection.execute("BEGIN")
-            answers = [[self.connection.execute(*part) for part in parts] for parts in written]
-            self.connection.execute("COMMIT")
-        for entry, (first, *_) in zip(ordered, answers, strict=True):
-            _note(entry, first.fetchone())
+            answers = [[self.connection.execute(*written[0][0])]]
+        else:
+            with self.connection.raw.pipeline():
+                self.connection.execute("BEGIN")
+                answers = [[self.connection.execute(*part) for part in parts] for parts in written]
+                self.connection.execute("COMMIT")
+        heard = [
+            entry.row[0]
+            for entry, (first, *_) in zip(ordered, answers, strict=True)
+            if _note(entry, first.fetchone())
+        ]
+        if heard:
+            self._notify(heard)
         self._look_why(entries)
+
+    def _notify(self, runs: Sequence[int]) -> None:
+        """
+        Notify of new rows, after their transaction.
+
+        One that notifies holds a lock of the whole server while it commits, so that rows would wait for the disk one after the other;
+        this one waits for no disk. What is not notified of is seen by the next look.
+        """
+        told = ", ".join(["pg_notify(?, ?)"] * len(runs))
+        values = [value for run in runs for value in (self._rows_channel, str(run))]
+        with suppress(psycopg.Error):
+            self.connection.execute(
+                f"SELECT set_config('synchronous_commit', 'off', true), {told}", (*values,)
+            )
 
     def _look_why(self, entries: Sequence[Entry]) -> None:
         """Raise where entries were not written since another journal is found under the names."""
@@ -298,7 +327,7 @@ class PostgresBackend(PostgresSource):
 
     def listen(self, wake: Callable[[], None]) -> Callable[[], None]:
         """See `fsm.journal.backend.Backend.listen`."""
-        return self._listener.add(wake)
+        return self._signals.add(lambda _: wake())
 
     def has_table(self, name: str) -> bool:
         """Return whether the schema has a table."""
@@ -401,7 +430,8 @@ class PostgresBackend(PostgresSource):
         """Close every connection."""
         with self.lock:
             self._closed = True
-            self._listener.close()
+            self._signals.close()
+            self._rows.close()
             self._pool.close()
             self.connection.close()
 
@@ -454,7 +484,7 @@ def _payload_values(run: int, payload: Payload) -> tuple[Any, ...]:
     )
 
 
-def _written(entry: Entry, journal: str) -> Iterator[tuple[str, Values]]:
+def _written(entry: Entry, journal: str, heard: int) -> Iterator[tuple[str, Values]]:
     """Yield the statements that write an entry, each with its values: one, but for more texts than fit into one."""
     lines, run = _lines(entry), entry.row[0]
     rows = [(_key(line, line.row[1]), *line.row) for line in lines]
@@ -463,16 +493,22 @@ def _written(entry: Entry, journal: str) -> Iterator[tuple[str, Values]]:
     for at in range(0, max(1, len(payloads), len(documents)), AT_ONCE):
         parts = (rows if at == 0 else [], payloads[at : at + AT_ONCE], documents[at : at + AT_ONCE])
         values = (value for part in parts for row in part for value in row)
-        yield append_statement(*map(len, parts)), (run, entry.fence, journal, *values)
+        yield append_statement(*map(len, parts)), (run, entry.fence, journal, *values, heard, heard)
 
 
-def _note(entry: Entry, lease: Any) -> None:
-    """Note what became of an entry, given the lease that it was written under; None when that was taken over."""
+def _note(entry: Entry, lease: Any) -> bool:
+    """
+    Note what became of an entry, given the lease that it was written under; None when that was taken over.
+
+    Returns:
+        Whether anybody is to be notified of it.
+    """
     entry.error = None  # of a try with others
     if lease is None:
         entry.error = LeaseLost(
             "run {}, row {}: another driver has taken the run over;"
             " this one stopped before its next effect".format(*entry.place)
         )
-        return
+        return False
     entry.cancelled = bool(lease[0])
+    return bool(lease[-1])

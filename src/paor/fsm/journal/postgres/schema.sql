@@ -105,6 +105,13 @@ CREATE TABLE queue (
 
 CREATE INDEX queue_ready ON queue (ready_at, run);
 
+CREATE TABLE turns (
+  ticket BIGINT PRIMARY KEY,
+  conversation TEXT COLLATE "C" NOT NULL,
+  owner TEXT COLLATE "C" NOT NULL,
+  until BIGINT NOT NULL
+);
+
 CREATE TABLE unscrubbed (
   run BIGINT PRIMARY KEY REFERENCES specs (run)
 );

@@ -21,6 +21,7 @@ from .connecting import (
     translate_errors,
 )
 from .integrity import SchemaIntegrity
+from .listening import Listener
 
 _FACTS = """
 SELECT runs.run FROM runs LEFT JOIN payloads ON payloads.id = (runs.run << 32 | (SELECT spec_payload FROM specs WHERE specs.run = runs.run))
@@ -167,10 +168,11 @@ class JournalPool:
     Args:
         address: Of the journal.
         timeout_s: Seconds to wait for one.
+        rows: What hears of new rows.
     """
 
-    def __init__(self, address: Address, timeout_s: float) -> None:
-        self._address, self._timeout_s = address, timeout_s
+    def __init__(self, address: Address, timeout_s: float, rows: Listener) -> None:
+        self._address, self._timeout_s, self.rows = address, timeout_s, rows
         self._lock = threading.Lock()
         self._pool: ConnectionPool | None = None
         self._closed = False
@@ -236,15 +238,22 @@ class PostgresWatch:
     """
     Whether the database was written since it was last asked; for one thread.
 
-    A snapshot's text changes with every transaction that has ended, also one of others in the same server.
+    Each append notifies in its own transaction. Nothing depends on that: a snapshot's text changes with every transaction that has ended,
+    also one of others in the same server, so a notification that was lost is made up for with the next look.
 
     Args:
         pool: Of connections.
     """
 
+    look_s, pace_s = 1.0, 0.01
+
     def __init__(self, pool: JournalPool) -> None:
         self._pool = pool
         self._seen = ""
+
+    def hear(self, written: Callable[[int | None], None]) -> Callable[[], None]:
+        """See `fsm.journal.backend.ChangeWatch.hear`."""
+        return self._pool.rows.add(lambda payload: written(int(payload) if payload.isdecimal() else None))
 
     def changed(self) -> bool:
         """Return whether it was; the first time always. A server that cannot be asked now has not changed."""
