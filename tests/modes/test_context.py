@@ -36,10 +36,12 @@ class Asker:
         letter: str = "w",
         words: int = 0,
         context: int | None = None,
+        summary: str | Exception = "Pages were read.",
     ) -> None:
         self.name, self.calls_tools, self.context_tokens = f"asker-{context}", native, context
         self.calls: list[ModelCall] = []
         self._turns, self._page, self._said = list(turns), 0, letter * words
+        self._summary = summary
 
     def ask(self, call: ModelCall) -> Reply:
         """Answer: the next turn's calls, what the two stages want of it, or the end."""
@@ -73,6 +75,11 @@ class Asker:
     def refinement(self, call: ModelCall) -> str:
         return json.dumps({"decision": "continue", "reason": "more", "hint": self._said[:2000]})
 
+    def summary(self, call: ModelCall) -> str:
+        if isinstance(self._summary, Exception):
+            raise self._summary
+        return self._summary
+
     def review(self, call: ModelCall) -> str:
         return json.dumps({"status": "success", "answer": "Read.", "improvements": []})
 
@@ -102,6 +109,21 @@ WORLDS: dict[str, dict[str, Any]] = {
         "letter": "\N{CJK UNIFIED IDEOGRAPH-6F22}",
     },
     "a small document": {"turns": [3, 1], "size": 5_000, "documents": [3_000]},
+    "summaries": {"turns": [1] * 12, "size": 5_000, "compaction": "model"},
+    "summaries in two stages": {
+        "turns": [1] * 8,
+        "size": 5_000,
+        "words": 60,
+        "way": "two_stage",
+        "compaction": "model",
+    },
+    "summaries of plans": {
+        "turns": [12, 60],
+        "size": 5_000,
+        "words": 3_000,
+        "way": "planner",
+        "compaction": "model",
+    },
 }
 """Worlds in which a request was larger than its context, or nearly."""
 
@@ -129,6 +151,10 @@ def test_a_head_that_fills_the_context_is_told() -> None:
     words=st.sampled_from((0, 0, 3_000, 40_000)),
     kind=st.sampled_from(("text", "bytes", "many", "error")),
     effect=st.sampled_from(("read", "idempotent")),
+    compaction=st.sampled_from(("code", "model", "model")),
+    summary=st.sampled_from(
+        ("Pages were read.", "w" * 1_500, "", "{}", "# Pages\n" * 9_999, OSError("gone"))
+    ),
 )
 def test_no_request_of_any_world_is_larger_than_its_context(**world: Any) -> None:
     """Whatever the script, the sizes and the way of asking; but where the head alone is nearly as large, which is told."""
@@ -149,8 +175,15 @@ def drive(
     kind: str = "text",
     effect: Any = "read",
     objective: str = "Read the pages",
+    compaction: Any = "code",
+    summary: str | Exception = "Pages were read.",
 ) -> bool:
-    """Run a world, hold all its requests to its context, and return whether an event told that its head is too large for that."""
+    """
+    Run a world and hold all its requests to its context: in each of a conversation stand the user's words.
+
+    Returns:
+        Whether an event told that its head is too large for that.
+    """
 
     @tool("notes.page", effect=effect)
     def page(page: int, note: str = "") -> Any:
@@ -162,8 +195,8 @@ def drive(
             return [Document(f"{number}{letter}.txt", text) for number in range(30)]
         return text.encode() if kind == "bytes" else text
 
-    model = Asker(turns, native=way in ("native", "planner"), letter=letter, words=words)
-    limits = Limits(max_steps=200, max_consecutive_errors=100, context_tokens=context)
+    model = Asker(turns, native=way in ("native", "planner"), letter=letter, words=words, summary=summary)
+    limits = Limits(max_steps=200, max_consecutive_errors=100, context_tokens=context, compaction=compaction)
     given: dict[str, Any] = {"mode": "planner"} if way == "planner" else {}
     profile: Any = "strict" if way == "strict" else None
     with Engine(model, [page], ":memory:", limits=limits, profile=profile) as engine:
@@ -172,6 +205,9 @@ def drive(
         (run_id,) = [event.run_id for event in events if isinstance(event, RunEnded)]
         crowded = any(isinstance(event, ModelNotice) and event.notice == "context" for event in events)
         assert crowded or not over(model.calls, context)
+        assert all(
+            objective.strip() in "\n".join(item.text for item in call.messages) for call in model.calls
+        )
         for call in model.calls if way == "native" else ():
             paired(call)
         assert replay(engine.journal, run_id).divergences == ()

@@ -21,7 +21,7 @@ import orjson
 
 from ..fsm.explain.calls import decision_words
 from ..fsm.explain.story import taken_guards
-from ..fsm.journal.prompts import Known, prompt_places
+from ..fsm.journal.prompts import Known, prompt_places, with_summary
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow, Transition
 from ..fsm.lifecycle.subruns import caller_of, outermost
@@ -262,10 +262,10 @@ class RunSpans:
             wait, self._wait = self._wait, None
             wait.add(events)
             yield self._waited(wait, row, texts)
-        if _asks_model(row):
-            request = self._request(row, earlier, texts)
-            request.add(events)
-            yield self._over(request, row)
+        for asked in filter(_asks_model, with_summary(row)):
+            request = self._request(asked, earlier, texts)
+            request.add(events if asked.request["kind"] != "summary" else [])
+            yield self._over(request, asked)
         if self._call is not None:
             if (inner := self._tool_request(row, earlier, texts)) is not None:
                 yield self._over(inner, row)
@@ -320,7 +320,8 @@ class RunSpans:
 
     def _add_prompt(self, span: _Open, row: Transition, texts: PayloadTexts) -> None:
         """Add prompt and reply, as far as they are not erased."""
-        places = prompt_places(texts.rows(row), row, self._prompts)
+        before = self._prompts if row.request["kind"] != "summary" else None
+        places = prompt_places(texts.rows(row), row, before)
         said = [texts.shown(found.place) for found in places]
         system, rest = (said[:1], said[1:]) if len(said) > 1 else ([], said)
         if system and system[0] is not None:
@@ -489,7 +490,8 @@ class RunSpans:
         )
 
     def _id(self, span: _Open) -> str:
-        kind = "text" if span.found.get("request") == "text" else span.kind
+        asked = span.found.get("request")
+        kind = asked if asked in ("text", "summary") else span.kind
         return span_id_of(self.run.run_id, span.seq, kind)
 
     def _agent_id(self) -> str:

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from ..fsm.engine import Engine
-from ..fsm.journal.prompts import prompt_places
+from ..fsm.journal.prompts import prompt_places, with_summary
 from ..fsm.journal.rows import Transition
 from ..fsm.journal_api import Journal
 from ..fsm.replay.replay import replay
@@ -275,7 +275,7 @@ def walk(journal: Journal, run_id: str) -> Walk:
     for item in rows:
         change = journal.reader.change(item.run, json.dumps(dict(item.change)))
         if "prompt" in item.request:
-            asked.append(_ask_of(journal, rows, item))
+            asked += [_ask_of(journal, rows, one) for one in with_summary(item)]
         asked += [
             Asked("text", _body(journal, item.run, prompt) or "", _body(journal, item.run, reply))
             for prompt, reply in item.outcome.get("texts", ())

@@ -23,6 +23,7 @@ def text_lines(texts: RowTexts) -> Iterator[str]:
             new = known is not None and line.strip() and line not in known
             yield styled(f"+ {line}", "good") if new else f"  {line}".rstrip()
     for name, said, shown in (
+        *(("beside it", text, True) for text in texts.inner),
         ("thought", texts.thought, texts.thought),
         ("reply", texts.reply, texts.replied),
     ):

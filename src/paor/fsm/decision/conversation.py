@@ -72,7 +72,9 @@ def said_by(case: GuardContext, trigger: str, dest: str, change: Change, kit: Ru
     if not run.spec.converses or run.counters.formatted:
         return None
     items = tuple(_within(item, kit.room // 4) for item in _items(case, trigger, dest, change, kit))
-    return Spoken(items, _cut(run.memory.conversation, items, kit.room)) if items else None
+    # where a model writes summaries, the next request cuts what is too much; this is for a run that makes none behind it
+    room = kit.room if run.spec.limits.compaction == "code" else 2 * kit.room
+    return Spoken(items, _cut(run.memory.conversation, items, room)) if items else None
 
 
 def _cut(before: tuple[Item, ...], items: tuple[Item, ...], room: int) -> Cut | None:

@@ -269,7 +269,7 @@ class RunResources:
 
     def form(self, kind: RequestKind, run: Run) -> Form | None:
         """Return the form of the reply to a *kind* request as *run* needs it, None for free text and native turns."""
-        if kind in ("text", "turn"):
+        if kind in ("text", "turn", "summary"):
             return None
         key: object = kind
         if kind in ("selection", "refinement"):

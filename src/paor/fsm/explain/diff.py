@@ -434,7 +434,7 @@ class Reader:
         kept = {
             name: value
             for name, value in row.request.items()
-            if name not in ("prompt", "after", "roles", "model")
+            if name not in ("prompt", "after", "roles", "model", "summary")
         }
         for name in ("values", "spec"):
             if name in kept:
@@ -463,6 +463,8 @@ class Reader:
         for name in ("finish", "code", "action"):
             if name in facts:
                 found[name] = facts[name]
+        if "reply" in facts.get("summary", {}):
+            found["summary"] = self.text(row, facts["summary"]["reply"])
         for index, (prompt, reply) in enumerate(facts.get("texts", ())):
             found[f"texts[{index}].prompt"] = self.text(row, prompt)
             found[f"texts[{index}].reply"] = self.text(row, reply)

@@ -34,7 +34,7 @@ from ...states.run.state import Change, Counters
 from ...states.settings.policy import ApprovalRule
 from ...tools.policy import denial
 from ..journal.erasure_log import Erasure
-from ..journal.prompts import MessagePlace, prompt_places
+from ..journal.prompts import MessagePlace, inner_places, prompt_places
 from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import RunRow, StoredDocument, Transition
 from ..machine.table import ROWS, Row
@@ -251,6 +251,9 @@ def _cut_words(outcome: Mapping[str, Any]) -> list[str]:
         told.append(
             f"conversation cut: {cut[0]:,} message{'' if cut[0] == 1 else 's'} left out, {cut[1]:,} shortened"
         )
+    if summary := outcome.get("summary"):
+        unused = str(summary.get("unused", "")).replace("_", " ")
+        told.append(f"summary not used: {unused}" if unused else "summarized by the model")
     return told
 
 
@@ -375,7 +378,7 @@ class RowTexts:
         reply: What it said, or how it failed.
         replied: Whether it said anything.
         answer: What a person answered, or a tool asked, as JSON.
-        inner: Prompts and replies of what its tool asked a model.
+        inner: Prompts and replies of what its tool asked a model, or of a summary what was asked and said.
         set: What the row set in the run, as JSON.
         erased: Whether any of them was erased.
     """
@@ -414,7 +417,7 @@ def row_texts(reader: JournalReader, rows: Mapping[int, Transition], row: Transi
     )
     reply, answer, change = (_body(reader, row.run, place) for place in single)
     prompt = bodies(places)
-    inner = tuple(_body(reader, row.run, place) for pair in outcome.get("texts", ()) for place in pair)
+    inner = tuple(_body(reader, row.run, place) for pair in inner_places(row) for place in pair)
     kept = (text for place, text in zip(single, (reply, answer, change), strict=True) if place)
     return RowTexts(
         prompt,

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...states.base.errors import JournalDamaged
+from ...states.records.outcomes import USED
 from ...states.run.state import Run
 from .reader import JournalReader
 from .rows import Transition
@@ -32,6 +33,34 @@ class MessagePlace(NamedTuple):
     run: int
     place: Mapping[str, Any]
     role: str = ""
+
+
+def with_summary(row: Transition) -> list[Transition]:
+    """
+    Return a row as the requests that it holds: before its own, where there is one, the one for a summary of its conversation.
+
+    Each has its own usage; of the row itself it is the sum.
+    """
+    if (asked := row.request.get("summary")) is None:
+        return [row]
+    came, outcome = row.outcome["summary"], dict(row.outcome)
+    del outcome["summary"]
+    for name in USED:
+        if name in came:
+            outcome[name] -= came[name]
+    if (calls := outcome.pop("calls", 1)) > 1 and "reply" not in outcome:
+        outcome["calls"] = calls - 1
+    request = {name: value for name, value in row.request.items() if name != "summary"}
+    return [row._replace(request=asked, outcome=came), row._replace(request=request, outcome=outcome)]
+
+
+def inner_places(row: Transition) -> list[list[Mapping[str, Any]]]:
+    """Return where the texts of requests beside a row's own are, prompt and reply: of its tool, and for a summary, whose last message is the question."""
+    pairs = [list(pair) for pair in row.outcome.get("texts", ())]
+    for one in with_summary(row)[:-1]:
+        came = one.outcome.get("reply") or one.outcome.get("message")
+        pairs.append([place for place in (one.request["prompt"][-1], came) if place])
+    return pairs
 
 
 class EarlierRows(Mapping[int, Transition]):

@@ -108,8 +108,12 @@ def _user(text: str, run_id: str) -> Told:
 
 
 def _within(told: Sequence[Told], spec: Spec) -> Sequence[Told]:
-    """Return what is told within half of the model's context: if it is more, whole rounds from the oldest on are left out, to a quarter."""
-    room = spec.context_tokens * BYTES_PER_TOKEN // 2
+    """
+    Return what is told within half of the model's context: if it is more, whole rounds from the oldest on are left out, to a quarter.
+
+    Of one that writes summaries it is the whole context: the first request of the next round asks for one.
+    """
+    room = spec.context_tokens * BYTES_PER_TOKEN // (2 if spec.limits.compaction == "code" else 1)
     left = sum(item.size for item in told)
     if left <= room:
         return told

@@ -43,6 +43,7 @@ from . import machine as in_force
 from .ahead import calls_ahead, starts_together
 from .machine import DECIDE, PHASE_STATES, SETTLE, Machine, Walker
 from .stop_rules import read_case
+from .summary import after, facts_with, with_usage
 from .table import Row
 from .updates import Decision, workflow_update
 
@@ -200,6 +201,7 @@ def decide(
     *,
     given: Given | None = None,
     fresh: Mapping[str, Any] = NO_VALUES,
+    summary: Outcome | None = None,
 ) -> Decision:
     """
     Return what *outcome* means for *run*; touch nothing.
@@ -213,6 +215,7 @@ def decide(
         machine: That decides; None: the run's own, which is the standard one unless its engine was given another.
         given: For a replay what the row has recorded, by which it goes where the host's code is not there.
         fresh: What the engine's ``values`` port has given for this decision.
+        summary: What asking for a summary came to, before the request was made; None where none was asked for.
 
     Returns:
         The row to take, with every evaluated guard, the change and the counters after it.
@@ -223,6 +226,13 @@ def decide(
     """
     if machine is None:
         machine = machine_of(run, kit)
+    if summary is not None:
+        seen, first, unused = after(run, summary, kit)
+        decision = _decided(seen, outcome, moment, kit, request, machine, given, fresh)
+        said = replace(decision.change.said or Spoken(), first=first)
+        own = {"kind": summary.kind} | _FACTS[summary.kind](GuardContext(run, summary), summary)
+        facts = facts_with(decision.facts, own, unused) | _said_facts(said)
+        return replace(decision, change=replace(decision.change, said=said), facts=facts)
     decision = _decided(run, outcome, moment, kit, request, machine, given, fresh)
     if decision.row.trigger != "specify" or not starts_together(run):
         return decision
@@ -281,8 +291,9 @@ def _decided(
 
 def _said_facts(said: Spoken) -> dict[str, Any]:
     """Return what a row says of a conversation that was cut, and of a result that is not shown whole."""
-    cut, shown = said.cut, [item for item in said.items if item.whole]
-    facts: dict[str, Any] = {} if cut is None else {"cut": [cut.dropped, len(cut.shortened)]}
+    shown = [item for item in said.items if item.whole]
+    cuts = [(cut.dropped, len(cut.shortened)) for cut in (said.first, said.cut) if cut is not None]
+    facts: dict[str, Any] = {"cut": [*map(sum, zip(*cuts, strict=True))]} if cuts else {}
     if shown:
         facts["shown"] = [sum(item.size for item in shown), sum(item.whole for item in shown)]
     return facts
@@ -353,19 +364,8 @@ def _can_come(run: Run, kind: str, request: Request | None) -> bool:
 
 def _add_usage(counters: Counters, usage: Usage, moment: Moment, *, details: bool) -> Counters:
     """Return *counters* with time and usage added; with its *details*, which the first revision did not count."""
-    time_us = counters.time_us + moment.active_us
-    if usage is NO_USAGE:
-        return replace(counters, time_us=time_us)
-    return replace(
-        counters,
-        tokens_in=counters.tokens_in + usage.tokens_in,
-        tokens_out=counters.tokens_out + usage.tokens_out,
-        cost_micro=counters.cost_micro + usage.cost_micro,
-        time_us=time_us,
-        calls=counters.calls + usage.calls,
-        tokens_cache_write=counters.tokens_cache_write + (usage.tokens_cache_write if details else 0),
-        tokens_cached=counters.tokens_cached + (usage.tokens_cached if details else 0),
-    )
+    counters = replace(counters, time_us=counters.time_us + moment.active_us)
+    return counters if usage is NO_USAGE else with_usage(counters, usage, details=details)
 
 
 __all__ = ["Decision", "Moment", "decide", "request_of"]

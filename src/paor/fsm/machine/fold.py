@@ -302,6 +302,7 @@ def restore(run: Run, rows: Iterable[tuple[Any, ...]], load: Callable[[str], Cha
                 plans
                 and (row[4] not in (SPECIFYING, REVIEWING) or row[5] == PLANNING or row[3] == "conclude")
             )
+            or '"summary":' in row[8]
         ):
             spoken.append(row)
         if row[4] == OBSERVING:

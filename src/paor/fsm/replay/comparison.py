@@ -15,7 +15,7 @@ from ...prompts.model import prompt_bytes
 from ...states.records.actions import DocumentRef, StoredText
 from ...states.records.outcomes import Ended
 from ...states.records.requests import ModelRequest, Recall, Request, ToolRequest
-from ...states.run.budgets import refusal, reservation
+from ...states.run.budgets import reservation, shortage
 from ...states.run.completion import output_asked
 from ...states.run.counters import COLUMN_COUNTERS as COLUMNS
 from ...states.run.counters import counters_text
@@ -153,7 +153,7 @@ def compare_request(
     if run.spec.limits.reply_tokens is not None:
         size = prompt_bytes(messages, kit.offered(request.kind, run))
     yield from _compare_reservation(run, row, size)
-    recorded = prompt_places(rows, row, journal.prompts)
+    recorded = prompt_places(rows, row, journal.prompts if request.kind != "summary" else None)
     if len(messages) != len(recorded):
         yield Divergence(row.seq, "request.prompt", f"{len(recorded)} messages", f"{len(messages)} messages")
         return
@@ -177,10 +177,11 @@ def compare_request(
 
 def _compare_reservation(run: Run, row: Transition, prompt_size: int) -> Iterator[Divergence]:
     """Yield where a request was reserved, made or refused otherwise than its prompt and the budgets say."""
-    limits, refused_by, tokens = run.spec.limits, None, None
+    limits, tokens = run.spec.limits, None
+    wanted = reservation(limits, run.counters, prompt_size)
+    refused_by = shortage(run, wanted)
     if limits.reply_tokens is not None:
-        wanted = reservation(limits, run.counters, prompt_size)
-        tokens, refused_by = wanted.tokens, refusal(limits, run.counters, wanted)
+        tokens = wanted.tokens
     if row.request.get("reserved") != tokens:
         yield Divergence(row.seq, "request.reserved", str(row.request.get("reserved")), str(tokens))
     refused = row.outcome.get("stop") if row.outcome.get("kind") == "unaffordable" else None

@@ -24,6 +24,7 @@ from ...states.records.outcomes import (
 from ...states.records.questions import Answer, Asking
 from ...states.run.state import Change, Run
 from ..journal.payloads import Payload, recalled_text
+from ..journal.prompts import with_summary
 from ..journal.rows import Transition
 
 
@@ -37,6 +38,7 @@ class Payloads(Protocol):
 
 def recorded_outcome(journal: Payloads, run: Run, row: Transition) -> Outcome:
     """Return the outcome that a row recorded, its texts read from the payloads."""
+    row = with_summary(row)[-1]
     facts = row.outcome
     kind = facts["kind"]
     if kind == "reply":

@@ -26,9 +26,11 @@ from ..decision.guard_context import NO_VALUES, Given, GuardContext
 from ..decision.host_machine import Unbound, recorded_phases
 from ..decision.run_resources import RunResources
 from ..journal.lineage import SharedPart
+from ..journal.prompts import with_summary
 from ..journal.reader import JournalReader
 from ..journal.rows import Transition
 from ..machine.decide import Moment, decide, machine_of, machine_told, request_of
+from ..machine.summary import ASKED, after, asking
 from ..machine.updates import Decision
 from ..versioning.amendments import amend_spec
 from ..versioning.changes import ChangedPart
@@ -251,10 +253,22 @@ class ReplayWalk:
             return None
         if self.kit.spec is not run.spec:  # its first phase has chosen the mode or the limits
             self.kit = self._resources(run.spec)
-        request = request_at(run, row)
+        request, (*beside, own), seen = request_at(run, row), with_summary(row), run
+        block, summary = asking(run, request, self.kit), None
+        if (block is not None) is not bool(beside):
+            told = "asked for", "not asked for"
+            self._tell(Divergence(row.seq, "request.summary", *(told if beside else told[::-1])))
         with self._reading(row, "request", "request"):
-            for item in compare_request(self.store, self.kit, run, self.transitions, row, request):
+            if block is not None and beside:
+                for item in compare_request(self.store, self.kit, block, self.transitions, beside[0], ASKED):
+                    self._tell(item)
+                self.store.missed = False
+                summary = recorded_outcome(self.store, run, beside[0])
+                seen, _, _ = after(run, summary, self.kit)
+            for item in compare_request(self.store, self.kit, seen, self.transitions, own, request):
                 self._tell(item)
+        if beside and summary is None:
+            return None
         self.store.missed = False  # a prompt decides nothing
         self._tell_unbound(run, row)
         decision, sure = None, False
@@ -263,7 +277,9 @@ class ReplayWalk:
             sure = not self.store.missed
             moment = Moment(row.at, row.time_us - run.counters.time_us)
             given, fresh = self._given(run, row), self._fresh(run, row)
-            derived = decide(run, outcome, moment, self.kit, request, given=given, fresh=fresh)
+            derived = decide(
+                run, outcome, moment, self.kit, request, given=given, fresh=fresh, summary=summary
+            )
             if self.cases is not None:
                 self.cases.append(derived.case)
             if isinstance(outcome, Ended):

@@ -12,7 +12,7 @@ from ..explain.calls import CallReader
 from ..explain.story import RowReader, asked_words, evidence_of, is_given
 from ..explain.thoughts import thought_in
 from ..explain.why import guard_fact, repeated_calls
-from ..journal.prompts import Known, prompt_places
+from ..journal.prompts import Known, inner_places, prompt_places
 from ..journal.reader import JournalReader
 from ..journal.record import PREV_HASH, canonical_row
 from ..journal.rows import RunRow, StoredDocument, Transition
@@ -273,10 +273,7 @@ class RowDetails:
             "reply": self._text(row.run, reply) if isinstance(reply, dict) else None,
             "answer": self._text(row.run, row.outcome["answer"]) if "answer" in row.outcome else None,
             "set": self._text(row.run, row.change) if "n" in row.change else None,
-            "inner": [
-                [self._text(row.run, one), self._text(row.run, two)]
-                for one, two in row.outcome.get("texts", ())
-            ],
+            "inner": [[self._text(row.run, place) for place in pair] for pair in inner_places(row)],
             "documents": [item.number for item in documents],
             "guards": dict(row.guards),
             "counters": [["retries", row.retries], *([name, value] for name, value in row.counters.items())],

@@ -45,7 +45,7 @@ from ...states.records.outcomes import (
 )
 from ...states.records.questions import Answer
 from ...states.records.requests import ModelRequest, Nothing, Recall, Request, RequestKind, ToolRequest
-from ...states.run.budgets import allowance, may_call, refusal, reply_limit, reservation, time_left_s
+from ...states.run.budgets import allowance, may_call, reply_limit, reservation, shortage, time_left_s
 from ...states.run.counters import counters_text
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
@@ -61,6 +61,7 @@ from ..journal.record import Row, canonical, chain_hash
 from ..journal.rows import document_row
 from ..machine.decide import Moment, decide, machine_of, request_of
 from ..machine.fold import apply
+from ..machine.summary import ASKED, after, asking
 from ..machine.updates import Decision
 from .effects import AskHost, AskModel, Commit, Effect, Emit
 from .logs import log_transition
@@ -82,7 +83,8 @@ def steps(drive: RunContext) -> Steps:
         request = request_of(run)
         if isinstance(request, ModelRequest):
             yield from drop_together(drive)
-            asked, outcome = yield from _ask(drive, request)
+            yield from _ask_behind(drive, request)
+            continue
         elif isinstance(request, ToolRequest):
             asked, outcome = yield from use(drive, request.intent)
         else:
@@ -116,8 +118,27 @@ def _known_outcome(drive: RunContext, run: Run, request: Nothing | Recall) -> tu
     return {"kind": "none"}, NoOutcome()
 
 
-def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
-    run, kind, stager = drive.run, request.kind, drive.stager
+def _ask_behind(drive: RunContext, request: ModelRequest) -> Steps:
+    """Ask a model, before that for a summary where the conversation has become too long, and take the row."""
+    run, summary, beside = drive.run, None, dict[str, Any]()
+    if (block := asking(run, request, drive.kit)) is not None:
+        begun = drive.clock.active_us()
+        beside, summary = yield from _ask(drive, block, ASKED)
+        if isinstance(summary, Cancelled):
+            yield from transition(drive, {"kind": "none"}, summary)
+            return
+        run, _, _ = after(run, summary, drive.kit)
+        took = max(0, drive.clock.active_us() - begun)
+        run = replace(run, counters=replace(run.counters, time_us=run.counters.time_us + took))
+        beside = {"summary": beside}
+    asked, outcome = yield from _ask(drive, run, request)
+    yield from transition(drive, asked | beside, outcome, request, summary)
+
+
+def _ask(
+    drive: RunContext, run: Run, request: ModelRequest
+) -> Generator[Effect, Any, tuple[dict[str, Any], Outcome]]:
+    kind, stager = request.kind, drive.stager
     if run.spec.is_outdated:
         raise JournalTooOld(OUTDATED.format(run.run_id))
     model = _model_of(drive)
@@ -129,11 +150,11 @@ def _ask(drive: RunContext, request: ModelRequest) -> Generator[Effect, Any, tup
     limits, size = run.spec.limits, 0
     if limits.reply_tokens is not None or limits.token_budget is not None:
         size = prompt_bytes(messages, tools)
+    wanted = reservation(limits, run.counters, size)
     if limits.reply_tokens is not None:
-        wanted = reservation(limits, run.counters, size)
         asked["reserved"] = wanted.tokens
-        if not run.counters.formatted and (short := refusal(limits, run.counters, wanted)) is not None:
-            return asked, Unaffordable(short)
+    if (short := shortage(run, wanted)) is not None:
+        return asked, Unaffordable(short)
     schema, allowed = drive.kit.reply_schema(kind, run), allowance(limits, run.counters, size)
     call = ModelCall(
         kind,
@@ -200,7 +221,8 @@ def _prompt(drive: RunContext, kind: RequestKind, messages: Sequence[PromptMessa
     while count < min(len(before), len(messages)) and before[count] == messages[count].body:
         count += 1
     fresh = [message.body for message in messages[count:]]
-    drive.prompt = LastPrompt(run.seq, before[:count] + fresh, tuple(messages[:stable]))
+    if kind != "summary":  # which is none of the row's own
+        drive.prompt = LastPrompt(run.seq, before[:count] + fresh, tuple(messages[:stable]))
     told: dict[str, Any] = {"after": [seq, count]} if count else {}
     told["roles"] = "".join(message.role[0] for message in messages[count:])
     return told | {"prompt": drive.stager.stage_messages(fresh)}
@@ -237,7 +259,11 @@ class _Row(Struct, frozen=True):
 
 
 def transition(
-    drive: RunContext, asked: dict[str, Any], outcome: Outcome, request: Request | None = None
+    drive: RunContext,
+    asked: dict[str, Any],
+    outcome: Outcome,
+    request: Request | None = None,
+    summary: Outcome | None = None,
 ) -> Steps:
     """
     Decide, commit and apply one transition; the drive stands after it once the row is durable.
@@ -251,7 +277,7 @@ def transition(
     fresh: Mapping[str, Any] = NO_VALUES
     if run.spec.host_machine:
         asked, fresh = yield from _host_values(drive, asked)
-    decision = _decide(drive, run, outcome, moment, request, fresh)
+    decision = _decide(drive, run, outcome, moment, request, fresh, summary)
     row = _row(drive, run, asked, outcome, moment, decision)
     if not _is_followed_at_once(row):
         yield from _commit(drive, row)
@@ -414,10 +440,12 @@ def _decide(
     moment: Moment,
     request: Request | None,
     fresh: Mapping[str, Any] = NO_VALUES,
+    summary: Outcome | None = None,
 ) -> Decision:
     """Return the decision; a cancel that was asked for before an end is written counts, with the last request's usage."""
-    decision = decide(run, outcome, moment, drive.kit, request, fresh=fresh)
+    decision = decide(run, outcome, moment, drive.kit, request, fresh=fresh, summary=summary)
     late = decision.row.dest in FINAL and not isinstance(outcome, Cancelled)
     if late and drive.journal.leases.watch.runs_to_cancel(run.number):
-        return decide(run, Cancelled(usage=outcome.usage), moment, drive.kit, request, fresh=fresh)
+        ended = Cancelled(usage=outcome.usage)
+        return decide(run, ended, moment, drive.kit, request, fresh=fresh, summary=summary)
     return decision

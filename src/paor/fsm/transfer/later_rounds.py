@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from ...states.records.conversation import Item
 from ...states.run.spec import Spec
 from ..journal.payloads import as_text
+from ..journal.prompts import with_summary
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow, transition_of
 from ..verify.references import references
@@ -46,7 +47,8 @@ def _prompts(journal: JournalReader, run: int, items: Collection[Item], spec: Sp
     shown, own = set[int](), {place.n for item in spec.earlier if item not in items for place in item.places}
     for values in journal.own_rows(run):
         told = transition_of(values)
-        shown.update(place["n"] for place in told.request.get("prompt", ()))
+        for one in with_summary(told):
+            shown.update(place["n"] for place in one.request.get("prompt", ()))
         own.update(place["n"] for place in references([told.outcome, told.change]))
     own.update(document.payload for document in journal.stored_documents(run))
     said = [as_text(journal.payload(run, place.n).body) for item in items for place in item.places]

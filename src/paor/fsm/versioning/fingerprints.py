@@ -22,7 +22,7 @@ from .host_code import host_fingerprints, short_digest
 
 RULES_PART, TABLE_PART, INSTRUCTIONS = "machine.rules", "machine.table", "prompt.instructions"
 
-LATER_LIMITS = {"context_tokens", "calls_per_reply", "parallel_calls"}
+LATER_LIMITS = {"context_tokens", "calls_per_reply", "parallel_calls", "compaction"}
 """Limits that the first journals did not know; the digest of theirs is without them."""
 
 _OF_DRIVERS = ("document_time_s", "document_memory_bytes", "tool_timeout_s")

@@ -127,6 +127,7 @@ OWN: dict[str, dict[str, Family]] = {
         "selection_instead": _own("either", _only(action="notes.read", actionObjective="read on")),
     },
     "text": {},
+    "summary": {},
 }
 """Families by kind of request."""
 

@@ -248,12 +248,13 @@ AIMS: dict[str, tuple[str, ...]] = {
     "answer": ("answer", "reselect", "fail"),
     "phase": ("lead_on", "reask", "fail"),
     "text": ("execute", "fail"),
+    "summary": ("select", "fail"),
 }
 """Triggers that a reply of each kind can be aimed at; ``lead_on`` is whatever row leads on from a phase of the host's own."""
 
 GOOD = {"selection": "select", "parameters": "specify", "refinement": "proceed", "review": "finish"}
 GOOD |= {"plan": "select", "task_plan": "select", "turn": "select", "text": "execute", "answer": "answer"}
-GOOD |= {"phase": "lead_on"}
+GOOD |= {"phase": "lead_on", "summary": "select"}
 """The aim of a reply with which a run simply goes on."""
 
 _SOME_PARAMETERS = {
@@ -336,7 +337,7 @@ def faults(kind: str) -> SearchStrategy[Said]:
 def _dress(draw: DrawFn, plain: SearchStrategy[Said]) -> Said:
     """Return good replies, some of them in packaging that a reader must see through, with usage of several sizes."""
     reply = draw(plain)._replace(tokens=draw(_TOKENS))
-    family = draw(st.sampled_from(("",) * 12 + _DRESSED)) if reply.kind != "text" else ""
+    family = draw(st.sampled_from(("",) * 12 + _DRESSED)) if reply.kind not in ("text", "summary") else ""
     return near_miss(reply, family) if family else reply
 
 
@@ -523,6 +524,7 @@ _GOOD_REPLIES: dict[str, _Replies] = {
     "answer": _answer,
     "phase": phase_reply,
     "text": lambda setting: _TEXTS.map(lambda text: Said("text", text)),
+    "summary": lambda setting: _TEXTS.map(lambda text: Said("summary", text)),
 }
 """Good replies by kind, from a setting."""
 

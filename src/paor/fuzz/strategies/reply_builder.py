@@ -187,7 +187,7 @@ def miss(reply: Said, family: str) -> Said:
     unsure_turn = reply.kind == "turn" and family not in SURE_OF_TURNS
     # of an object without keys, which a host's own schema may allow, no key can be repeated or left open
     unsure_phase = reply.kind == "phase" and (family in KEYS_TOO_MANY or reply.text == "{}")
-    if reply.kind == "text" or unsure_turn or unsure_phase:
+    if reply.kind in ("text", "summary") or unsure_turn or unsure_phase:
         good: bool | None = None
     elif found.verdict == "read":
         good = reply.good

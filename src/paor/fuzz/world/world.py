@@ -76,6 +76,7 @@ def closing(call: ModelCall, how: str, echoes: Mapping[str, Said]) -> Said:
         "turn": ("It is known.", {}),
         "phase": (_fitting(call.schema or {}), {}),
         "text": ("A text.", {}),
+        "summary": ("A summary.", {}),
     }
     reply, means = polite[call.kind]
     text = reply if isinstance(reply, str) else json.dumps(reply)

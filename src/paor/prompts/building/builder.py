@@ -16,7 +16,7 @@ import orjson
 
 from ...states.base.wire import json_text
 from ...states.records.actions import SET_BY_CODE, DocumentRef, Selection
-from ...states.records.conversation import Item, cut_of, size_of, with_cut
+from ...states.records.conversation import Item, cut_of, own_begin, size_of, with_cut
 from ...states.records.observations import Message
 from ...states.records.requests import RequestKind
 from ...states.run.budgets import BYTES_PER_TOKEN
@@ -26,6 +26,7 @@ from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
 from ..model import PromptMessage
 from .conversation import (
+    SUMMARY_ASKED,
     UNUSABLE,
     SpokenItems,
     StepText,
@@ -286,21 +287,23 @@ class PromptBuilder:
         *head, task = opening
         before, own, size = _around(self._items, items, texts, model)
         last = [] if kind in ("turn", "plan") else [PromptMessage("user", self.words(kind, run, reply))]
-        over = size + sum(message.size for message in (*opening, *last)) - space
-        if over > 0:
-            cut = cut_of(items, max(0, size_of(items) - over))
+        room = space - sum(message.size for message in (*opening, *last))
+        if size > room:  # items may be told in fewer bytes than their sizes say
+            cut = cut_of(items, max(0, min(room, size_of(items) - size + room)))
             before, own, _ = _around(self._fewer, with_cut(items, cut), texts, model)
         return (*head, *before, task, *own, *last)
 
     def is_behind(self, kind: RequestKind, run: Run) -> bool:
         """Return whether a *kind* request stands behind the run's conversation, and is no report of its own."""
-        if self._spec.plans:
+        if self._spec.plans or kind == "summary":
             return True
         name = "output" if kind == "review" and output_asked(run) else kind
         return kind in _BEHIND and not parse_template(self._spec.templates[name], name).keys & REPORTED
 
     def words(self, kind: RequestKind, run: Run, reply: str = "") -> str:
         """Return what a *kind* request asks behind the conversation: its template, without what the conversation tells already."""
+        if kind == "summary":
+            return SUMMARY_ASKED
         told = (
             _TOLD[kind] if self._spec.plans else frozenset()
         )  # the two stages' templates name nothing that is told
@@ -591,7 +594,7 @@ def _around(
     kept: tuple[SpokenItems, SpokenItems], items: tuple[Item, ...], texts: Texts, model: str
 ) -> tuple[tuple[PromptMessage, ...], tuple[PromptMessage, ...], int]:
     """Return a conversation as messages: those of before the run, those of the run, and the bytes of both."""
-    own = next((place for place, item in enumerate(items) if not item.run), len(items))
+    own = own_begin(items)
     (before, size), (after, more) = (
         kept[0].told(items[:own], texts, model),
         kept[1].told(items[own:], texts, model),

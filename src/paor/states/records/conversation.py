@@ -86,12 +86,14 @@ class Cut(Stored, frozen=True, gc=False):
         shortened: Places, among the others, of those that have their summaries instead of their results.
         size: Bytes of all items before it.
         left: Bytes after it.
+        summary: What stands in the place of those that are left out, as a model has said it; None for nothing.
     """
 
     dropped: int
     shortened: tuple[int, ...]
     size: int
     left: int
+    summary: Item | None = None
 
 
 class Spoken(Stored, frozen=True, gc=False):
@@ -101,10 +103,12 @@ class Spoken(Stored, frozen=True, gc=False):
     Attributes:
         items: In order.
         cut: What is cut of all items, these included; None for nothing.
+        first: What was cut of those before, for the row's own request; None for nothing.
     """
 
     items: tuple[Item, ...] = ()
     cut: Cut | None = None
+    first: Cut | None = None
 
 
 SUMMARY_ENDS = " (shortened to save room; call again for the whole)"
@@ -114,7 +118,7 @@ EFFECT_ENDS = " (shortened to save room; it is done)"
 
 def with_said(items: tuple[Item, ...], said: Spoken) -> tuple[Item, ...]:
     """Return a conversation after a row has added to it."""
-    return with_cut(items + said.items, said.cut)
+    return with_cut(with_cut(items, said.first) + said.items, said.cut)
 
 
 def with_cut(items: tuple[Item, ...], cut: Cut | None) -> tuple[Item, ...]:
@@ -124,7 +128,7 @@ def with_cut(items: tuple[Item, ...], cut: Cut | None) -> tuple[Item, ...]:
     kept = list(items[cut.dropped :])
     for place in cut.shortened:
         kept[place] = summarized(kept[place])
-    return tuple(kept)
+    return tuple(kept if cut.summary is None else (cut.summary, *kept))
 
 
 def summarized(item: Item) -> Item:
@@ -150,6 +154,45 @@ def _begins(item: Item) -> bool:
     return item.asked is not None if item.run else item.role == "assistant"
 
 
+def own_begin(items: tuple[Item, ...]) -> int:
+    """Return the place of the first item of the run's own; those of earlier rounds are before it."""
+    return next((at for at, item in enumerate(items) if not item.run), len(items))
+
+
+def _newest(items: tuple[Item, ...]) -> int:
+    """Return where the newest turn begins; without one, where the run's own items do."""
+    own = own_begin(items)
+    return next((at for at in range(len(items) - 1, own - 1, -1) if items[at].role == "assistant"), own)
+
+
+def _dropped(items: tuple[Item, ...], sizes: list[int], newest: int, goal: int) -> int:
+    """Return how many items are left out, whole turns from the oldest on, so that the rest has *goal* bytes or is the newest turn."""
+    left, dropped = sum(sizes), 0
+    for start in (*(place for place in range(1, newest) if _begins(items[place])), newest):
+        if left <= goal:
+            break
+        left -= sum(sizes[dropped:start])
+        dropped = start
+    return dropped
+
+
+def block_of(items: tuple[Item, ...], room: int) -> int:
+    """
+    Return how many of the oldest items a summary is to replace where all have more than *room* bytes; 0 where none is worth it.
+
+    The rest, in whole turns, has three eighths of that, so that with the summary (`SUMMARY_SHARE`) it has half.
+    """
+    sizes = [item.size for item in items]
+    if sum(sizes) <= room:
+        return 0
+    count = _dropped(items, sizes, _newest(items), room * 3 // 8)
+    return count if sum(sizes[:count]) > 2 * room // SUMMARY_SHARE else 0
+
+
+SUMMARY_SHARE = 8
+"""Of a conversation's room a summary has this part at most."""
+
+
 def cut_of(items: tuple[Item, ...], room: int) -> Cut | None:
     """
     Return how a conversation is cut that has more than *room* bytes; None for one that has not.
@@ -161,10 +204,7 @@ def cut_of(items: tuple[Item, ...], room: int) -> Cut | None:
     size = size_of(items)
     if size <= room:
         return None
-    own = next(
-        (at for at, item in enumerate(items) if not item.run), len(items)
-    )  # of earlier rounds are those before
-    newest = next((at for at in range(len(items) - 1, own - 1, -1) if items[at].role == "assistant"), own)
+    newest = _newest(items)
     sizes, shortened, left = [item.size for item in items], set[int](), size
 
     def shorten(places: range, goal: int) -> None:
@@ -178,12 +218,8 @@ def cut_of(items: tuple[Item, ...], room: int) -> Cut | None:
                 shortened.add(place)
 
     shorten(range(newest), room // 2)
-    dropped, turns = 0, [place for place in range(1, newest) if _begins(items[place])]
-    for start in (*turns, newest):
-        if left <= room // 2:
-            break
-        left -= sum(sizes[dropped:start])
-        dropped = start
+    dropped = _dropped(items, sizes, newest, room // 2)
+    left -= sum(sizes[:dropped])
     if left > room:
         shorten(range(newest, len(items) - 1), room)
     alone = newest < len(items) and not items[newest].calls  # nothing in it refers to another item

@@ -80,6 +80,9 @@ DETAILS = ("tokens_cached", "tokens_cache_write", "tokens_reasoning")
 """Parts of a usage that few models report; a row holds those that are not 0."""
 
 
+USED = ("tokens_in", "tokens_out", "cost_micro", *DETAILS)
+"""Every part of a usage that a row's outcome tells, beside the number of requests."""
+
 NO_USAGE = Usage()
 """Nothing was asked of a model."""
 

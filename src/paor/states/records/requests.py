@@ -9,9 +9,19 @@ from msgspec import Struct
 from .actions import Intent, StoredText
 
 RequestKind = Literal[
-    "selection", "parameters", "refinement", "review", "plan", "task_plan", "turn", "text", "answer", "phase"
+    "selection",
+    "parameters",
+    "refinement",
+    "review",
+    "plan",
+    "task_plan",
+    "turn",
+    "text",
+    "answer",
+    "phase",
+    "summary",
 ]
-"""Kinds of model request, in the order a react iteration asks for them."""
+"""Kinds of model request, in the order a react iteration asks for them; a `summary` is asked before another one, see `fsm.machine.summary`."""
 
 
 class Nothing(Struct, frozen=True, gc=False):

@@ -207,6 +207,16 @@ def refusal(
     return None
 
 
+def shortage(run: Run, wanted: Reservation) -> Literal["token_budget", "cost_budget"] | None:
+    """Return the budget for which a request of *run* is not made: it does not fit, or a summary just before it has used up the rest."""
+    limits, used = run.spec.limits, run.counters
+    if used.formatted:
+        return None
+    if token_budget_used_up(limits, used):
+        return "token_budget"
+    return "cost_budget" if cost_budget_used_up(limits, used) else refusal(limits, used, wanted)
+
+
 def allowance(
     limits: Limits, used: Counters, prompt_bytes: int, held: Reservation = NO_RESERVATION
 ) -> Allowance:
@@ -236,8 +246,12 @@ def reply_limit(limits: Limits, kind: RequestKind, allowed: int | None, reasonin
     """
     if limits.max_reply_tokens is None:
         return allowed
-    own: int = getattr(limits.max_reply_tokens, "review" if kind == "phase" else kind) + reasoning
+    own: int = getattr(limits.max_reply_tokens, _LIKE.get(kind, kind)) + reasoning
     return own if allowed is None else min(own, allowed)
+
+
+_LIKE: dict[RequestKind, str] = {"phase": "review", "summary": "answer"}
+"""Kinds of request whose replies are as long as those of another kind."""
 
 
 def prompt_tokens(prompt_bytes: int) -> int:

@@ -35,7 +35,7 @@ class ReplyTokens(Settings):
         plan: All steps of a plan with their parameters.
         task_plan: The tasks of a workflow.
         turn: A turn of the profile `native`: calls with their parameters, or the answer.
-        answer: The answer that is asked for when the tools are withheld.
+        answer: The answer that is asked for when the tools are withheld; also a summary of the conversation.
         text: What a tool has the model write, such as a report.
 
     Raises:
@@ -98,6 +98,8 @@ class Limits(Settings):
         calls_per_reply: Most calls of one reply that are made; None for all. 1 helps small models, which write further calls
             before they have seen a result; strong models need the others.
         parallel_calls: Most ``read`` calls of one reply that are made at the same time.
+        compaction: Who says what a conversation that no longer fits its context leaves out: ``code`` shortens results and drops the
+            oldest turns, ``model`` has the model write a summary in their place, one request for each cut.
         context_chars: Characters of ``parametersContext`` kept from Stage 1.
         reply_chars: Characters of a model reply that are read; a longer one is an invalid reply.
         text_chars: Characters of document text handed to one ``text`` request.
@@ -145,6 +147,7 @@ class Limits(Settings):
     context_tokens: int | None = Field(default=None, ge=CONTEXT_FLOOR, le=REPLY_CEILING)
     calls_per_reply: int | None = Field(default=None, ge=1, le=GUARD_CEILING)
     parallel_calls: int = Field(default=8, ge=1, le=1000)
+    compaction: Literal["code", "model"] = "code"
     context_chars: int = Field(default=2000, ge=0, le=1_000_000)
     reply_chars: int = Field(default=1_000_000, ge=1000, le=100_000_000)
     text_chars: int = Field(default=400_000, ge=1000, le=100_000_000)
