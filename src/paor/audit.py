@@ -13,6 +13,7 @@ from .fsm.explain.calls import Decided, RunCall
 from .fsm.explain.conversations import Conversation, ConversationMessage
 from .fsm.explain.coverage import Coverage, ForeignStep, GuardCount, GuardOutcome, RowCoverage
 from .fsm.explain.diff import RunDiff, Side
+from .fsm.explain.story import StoryRow
 from .fsm.explain.why import Candidate, Checked, Why, WhyNot
 from .fsm.journal.erasure_log import Erasure
 from .fsm.journal.payloads import Payload
@@ -59,6 +60,7 @@ __all__ = [
     "RunRow",
     "Side",
     "StoredDocument",
+    "StoryRow",
     "Transition",
     "Unchecked",
     "Why",

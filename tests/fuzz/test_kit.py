@@ -73,7 +73,7 @@ GOOD = [
 def test_every_family_changes_what_is_said() -> None:
     """Of at least one good reply of its kind; a family that changes nothing would test nothing."""
     for kind in KINDS:
-        if kind == "text":
+        if kind in ("text", "summary"):  # free texts
             continue
         for family in families(kind):
             texts_of = [(said.text, near_miss(said, family)) for said in GOOD if said.kind == kind]

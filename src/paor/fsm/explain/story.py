@@ -172,7 +172,11 @@ def asked_words(request: Mapping[str, Any]) -> str:
         return f"{told} from {name_of(request['model'])}{again}"
     if told == "tool":
         return f"{name_of(request.get('tool'))} ({name_of(request.get('effect'))})"
-    return f"{len(request.get('payloads', ())):,} stored texts" if told == "recall" else told or "nothing"
+    return _many(len(request.get("payloads", ())), "stored text") if told == "recall" else told or "nothing"
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _tool_of(row: Transition, change: Change) -> str | None:
@@ -248,9 +252,7 @@ def _cut_words(outcome: Mapping[str, Any]) -> list[str]:
     if shown := outcome.get("shown"):
         told.append(f"shown to the model: {shown[0]:,} of {shown[1]:,} bytes")
     if cut := outcome.get("cut"):
-        told.append(
-            f"conversation cut: {cut[0]:,} message{'' if cut[0] == 1 else 's'} left out, {cut[1]:,} shortened"
-        )
+        told.append(f"conversation cut: {_many(cut[0], 'message')} left out, {cut[1]:,} shortened")
     if summary := outcome.get("summary"):
         unused = str(summary.get("unused", "")).replace("_", " ")
         told.append(f"summary not used: {unused}" if unused else "summarized by the model")

@@ -73,7 +73,12 @@ class Replay:
     accepted: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
     def wire(self, error: str | None = None) -> dict[str, Any]:
-        """Return the JSON form, keys as the attributes; *error* says why the record cannot be read."""
+        """
+        Return the JSON form, keys as the attributes.
+
+        Args:
+            error: Why the record cannot be read; None where it can.
+        """
         names = ("part", "visited", "may_visit")
         return {
             "run_id": self.run_id,
