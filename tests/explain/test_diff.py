@@ -370,7 +370,7 @@ CONFIG = st.one_of(
     st.text("abc", min_size=1).map(lambda text: {"context": text}),
 ).map(lambda change: ("config", change, None))
 POLICIES = st.sampled_from(
-    [{"deny": ("notes.*",)}, {"approvals": ("notes.read",)}, {"allow": ("other.*",)}]
+    [{"deny": ("notes.*",)}, {"approvals": ("notes.read",)}, {"allow": ("other.*",), "missing_ok": True}]
 ).map(
     lambda change: ("policy", {"policy": Policy(**change)}, None)  # type: ignore[arg-type]
 )

@@ -144,7 +144,7 @@ def test_structured_content_of_any_form_is_kept(both: list[Any], value: Any, tex
     for tool in both:
         found = asyncio.run(tool.run(text=json.dumps(result)))
         kept = {document.name: document.data for document in found.documents}
-        if value is None and texted == "other":  # null beside words says nothing
+        if value is None and texted is not None:  # null beside words says nothing
             assert kept == {"result.txt": words}
             continue
         inner = value["result"] if isinstance(value, dict) and [*value] == ["result"] else value
