@@ -774,3 +774,17 @@ def test_nothing_is_found_in_the_shipped_engine() -> None:
     found = search(sample_engine, examples=40, number=1)
     assert found.violation is None, str(found.violation)
     assert len(found.coverage.missing_rows) < 8
+
+
+class Stages(EngineMachine):
+    """The shipped engine, asked in two stages."""
+
+    modes = ("react",)
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("number", [1, 2])
+def test_nothing_is_found_in_two_stages(number: int) -> None:
+    """What the kit calls a good reply is read as one, also of a tool that gets exactly what is said of it."""
+    found = search(Stages, examples=200, number=number, shrink=False)
+    assert found.violation is None, str(found.violation)

@@ -64,7 +64,7 @@ OWN: dict[str, dict[str, Family]] = {
         "values_as_text": _own("refused", lambda data: data | {"parameters": json.dumps(data["parameters"])}),
         "values_are_null": _own("refused", _set(parameters=None)),
         "documents_given": _own(
-            "read", lambda data: data | {"parameters": data["parameters"] | {"documentList": ["docList:x"]}}
+            "either", lambda data: data | {"parameters": data["parameters"] | {"documentList": ["docList:x"]}}
         ),
         "selection_instead": _own("refused", _only(action="notes.read")),
     },

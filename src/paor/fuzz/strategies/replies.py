@@ -357,14 +357,16 @@ def _selection(draw: DrawFn, setting: Setting) -> Said:
     compact = isinstance(data["action"], dict)
     if not compact or draw(st.booleans()):
         data |= {"actionObjective": f"use {tool.name}", "learnings": [], "requiredConnection": None}
-    needs = DOCUMENT_LIST in tool.parameters.get("required", ())
+    needs, good = DOCUMENT_LIST in tool.parameters.get("required", ()), True
     if setting.labels and (needs or draw(st.integers(0, 3)) == 3):
+        good = DOCUMENT_LIST in tool.parameters.get("properties", ())
         label, count = draw(st.sampled_from(setting.labels))
         place = draw(st.integers(-1, count - 1))
         data["requiredInputDocuments"] = [f"docItem:{label}#{place}" if place >= 0 else f"docList:{label}"]
     if not compact and draw(st.integers(0, 2)) == 2:
         data["parametersSchema"] = {"fields": _fields(tool)}
-    return _reply("selection", data, action=tool.name)
+    # documents for a tool that takes none are asked about where the call is to be exact, else left out
+    return _reply("selection", data, good=good or None, action=tool.name)
 
 
 def _spell(draw: DrawFn, name: str) -> str | dict[str, str]:
