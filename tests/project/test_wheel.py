@@ -12,6 +12,7 @@ import sys
 import tarfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,12 +60,11 @@ def built(source: Path, kind: str = "wheel") -> Path:
 def unpacked(archive: Path) -> Path:
     """Return the tree of an archive whose files lie in one folder; a ZIP's links become text files, as pip makes them."""
     folder = archive.parent / archive.name.replace(".", "-")
-    if archive.suffix == ".zip":
-        with zipfile.ZipFile(archive) as packed:
-            packed.extractall(folder)
-    else:
-        with tarfile.open(archive) as packed_tar:
-            packed_tar.extractall(folder, filter="fully_trusted")
+    opened: Any = zipfile.ZipFile if archive.suffix == ".zip" else tarfile.open
+    with opened(archive) as packed:
+        # of a tar; Python 3.11.3 and older has no filters
+        packed.extraction_filter = getattr(tarfile, "fully_trusted_filter", None)
+        packed.extractall(folder)
     (inner,) = folder.iterdir()
     return inner
 
