@@ -16,6 +16,7 @@ import pytest
 from paor import Engine, Journal, ScriptedModel, Tool, replay, tool
 from paor.errors import JournalError
 
+from ..support.stored import file_of
 from ..support.worlds import CONTINUE, PARAMETERS, SELECT, STOP, SUCCESS
 
 SCRIPT = [
@@ -93,6 +94,27 @@ def test_a_run_stops_before_its_next_effect(lose: Callable[[Path], Any], driver:
         with pytest.raises(JournalError, match="was deleted, moved or replaced") as told:
             asyncio.run(engine.arun("pay")) if driver == "async" else engine.run("pay")
         assert "\n" not in str(told.value) and paid == [1]
+
+
+@pytest.mark.parametrize("lose", [Path.unlink, moved, another_log])
+def test_no_effect_begins_on_a_row_whose_file_goes_as_it_is_committed(
+    lose: Callable[[Path], Any], tmp_path: Path
+) -> None:
+    """Between the look within its transaction and the commit: the intent of the call is then in no file."""
+    path, paid, intents = tmp_path / "runs.db", list[int](), list[str]()
+
+    def seen(sql: str) -> None:
+        if sql.startswith("INSERT INTO transitions") and "'specify'" in sql:
+            intents.append(sql)
+        elif sql == "COMMIT" and len(intents) == 1:
+            intents.append(sql)
+            lose(path)
+
+    with Engine(ScriptedModel(SCRIPT), tools=[paying(paid)], journal=path) as engine:
+        file_of(engine.journal).connection.set_trace_callback(seen)
+        with pytest.raises(JournalError, match="was deleted, moved or replaced"):
+            engine.run("pay")
+        assert len(intents) == 2 and paid == []
 
 
 @pytest.mark.parametrize("lose", LOSSES)

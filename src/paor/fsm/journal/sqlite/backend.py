@@ -184,8 +184,8 @@ class SqliteBackend(SqliteSource):
             if isinstance(error, sqlite3.Error):
                 raise ours(error, self.path) from error
             raise
-        if self._log is not None and (log := _stat(f"{self._written}-wal")) is not None:
-            self._log_bytes = log.st_size  # of a log that is cut before the next row this one may be gone
+        # before anybody is told: no effect begins on a row that nobody finds
+        self.check_there()
 
     def _is_whole(self) -> bool:
         """Return whether the file alone, without its log, says what the open connection sees."""
