@@ -118,7 +118,7 @@ def test_a_function_without_source_is_known_by_its_compiled_form(tmp_path: Path)
 
 LAMBDA = """
 from paor.fsm.versioning.host_code import function_digest
-print(function_digest(eval("lambda case: case.phase in {'Planning', 'Reviewing', 'Executing', 'Observing'}")))
+print(function_digest(lambda case: case.phase in {'Planning', 'Reviewing', 'Executing', 'Observing'}))
 """
 
 
