@@ -67,7 +67,7 @@ def readable(context: ToolContext, documents: Sequence[Document]) -> tuple[list[
                 errors.append(error.message if named else f"{document.name}: {error.message}")
                 continue
             notes += _told(document.name, converted.notes, context.limits.note_chars)
-            texts.append(Readable(document.name, converted.text, converted.mime, document.size_bytes))
+            texts.append(Readable(document.name, converted.marked, converted.mime, document.size_bytes))
     if errors and not texts:
         raise ToolError("; ".join(errors))
     notes = errors + notes

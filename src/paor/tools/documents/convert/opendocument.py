@@ -21,6 +21,7 @@ from .conversion import (
     numeral,
     one_line,
     repeated,
+    rows_of,
     table_of,
     tidy,
     whole,
@@ -91,7 +92,8 @@ def read_opendocument(data: bytes, charset: str = "") -> Converted:
         raise ConversionError(
             "too_large", f"holds more text than is read of one file ({CHARS_MAX:,} characters)"
         )
-    return Converted(text, mime, title, notes=(*writer.notes, *noted.counted(writer.seen)))
+    notes = (*writer.notes, *noted.counted(writer.seen))
+    return Converted(text, mime, title, notes=notes, places=rows_of(text, writer.places))
 
 
 @dataclass(slots=True)
@@ -112,6 +114,7 @@ class _Writer:
         self.title: str | None = None
         self.notes: dict[str, None] = {}
         self.seen: Counter[str] = Counter()
+        self.places: list[str] = []
         self._blocks: list[tuple[str, str]] = []
         self._ends: list[tuple[str, str]] = []
         self._heads: dict[tuple[str, str], None] = {}
@@ -131,6 +134,7 @@ class _Writer:
         self._changes: dict[str, str] = {}
         self._inserted: set[str] = set()
         self._rows: list[list[str]] = []
+        self._numbers: list[int] = []
         self._row: list[str] = []
         self._cell: list[str] = []
         self._repeats = {"row": 1, "cell": 1}
@@ -402,6 +406,7 @@ class _Writer:
                 hidden = self._looks.get(given.get("table:style-name", "")) == "hidden"
                 self.seen[noted.HIDDEN] += hidden
                 self._rows, self._covered, self._lines, self._hidden_columns = [], {}, 0, []
+                self._numbers = []
                 self._sheet = (
                     f"## {one_line(given.get('table:name', '')) or 'Sheet'}{' (hidden)' * hidden}"
                     if self._is_sheet
@@ -436,6 +441,10 @@ class _Writer:
                     self.seen[noted.HIDDEN] += 1
                     self._rows[0] = [*self._rows[0]]
                     self._rows[0][place] = f"[hidden column] {self._rows[0][place]}"
+                if self._sheet:
+                    sheet = self._sheet[3:].removesuffix(" (hidden)")
+                    first, *rest = [f"{sheet}!A{number}" for number in self._numbers[:kept]]
+                    self.places += [first, "", *rest]
                 self._blocks.append(("", f"{self._sheet}\n\n{table_of(self._rows[:kept], width)}".lstrip()))
         elif self._tables == 1 and name in ("table:table-cell", "table:covered-table-cell"):
             self._end_cell(covered=name == "table:covered-table-cell")
@@ -451,6 +460,8 @@ class _Writer:
             chars = 4 * cells + sum(map(len, self._row))
             fits = min(wanted, self._chars // chars, self._cells // cells)
             self._rows += [self._row] * fits
+            begin = self._lines + 1 - self._repeats["row"]
+            self._numbers += range(begin, begin + fits)
             self._chars, self._cells = self._chars - fits * chars, self._cells - fits * cells
             if fits < wanted:
                 self.notes[CUT] = None
