@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from ....states.base.errors import ToolError
 
@@ -90,8 +91,9 @@ class Converted:
             if cell := _CELL.search(place.name):
                 at, mark = place.at + 2, f"[{cell[1] or cell[0]}] "
             elif _PAGE.fullmatch(place.name) and place.name != "page 1":
-                ends = (found.end() for found in _BEGINS.finditer(self.text, max(0, place.at - 9)))
-                at = max(done, next((end for end in ends if end >= place.at), len(self.text)))
+                last = min(len(self.text), place.at + _SENTENCE_MAX)
+                ends = (found.end() for found in _BEGINS.finditer(self.text, max(0, place.at - 9), last))
+                at = max(done, next((end for end in ends if end >= place.at), last))
                 mark = f"[{place.name}]{' ' if self.text[at - 1 : at] == ' ' else chr(10)}"
             else:
                 continue
@@ -101,6 +103,7 @@ class Converted:
 
 
 _CELL = re.compile(r"^row \d+$|!([A-Z]{1,3}\d+)$")
+_SENTENCE_MAX = 2_000
 _PAGE = re.compile(r"page \d+")
 _BEGINS = re.compile(r"\A|\n+(?=\S)|[.!?:;][\"'”’»)\]¹²³⁴⁵⁶⁷⁸⁹⁰]* (?=\S)")
 """After it a line or a sentence begins."""
@@ -176,9 +179,13 @@ def places_of(text: str, pages: Sequence[DocumentPlace]) -> tuple[DocumentPlace,
     return (*places, *pending)
 
 
+PLACES_MAX = 100_000
+"""Rows that have places; a table of more has none."""
+
+
 def rows_of(text: str, names: Sequence[str]) -> tuple[DocumentPlace, ...]:
     """Return the places of a text's table rows, each with its name; an empty name is for the line below the head of a table."""
-    rows = [found.start() for found in re.finditer(r"(?m)^\| ", text)]
+    rows = [found.start() for found in islice(re.finditer(r"(?m)^\| ", text), PLACES_MAX + 1)]
     named = zip(rows, names, strict=True) if len(rows) == len(names) else ()  # else a text looks like a table
     return tuple(DocumentPlace(at, name) for at, name in named if name)
 

@@ -13,6 +13,7 @@ from xml.etree.ElementTree import XMLParser
 from . import noted
 from .archive import checked_parts, stated_title
 from .conversion import (
+    PLACES_MAX,
     RAISED,
     ConversionError,
     Converted,
@@ -443,7 +444,9 @@ class _Writer:
                     self._rows[0][place] = f"[hidden column] {self._rows[0][place]}"
                 if self._sheet:
                     sheet = self._sheet[3:].removesuffix(" (hidden)")
-                    first, *rest = [f"{sheet}!A{number}" for number in self._numbers[:kept]]
+                    first, *rest = [
+                        f"{sheet}!A{number}" for number in self._numbers[: min(kept, PLACES_MAX + 1)]
+                    ]
                     self.places += [first, "", *rest]
                 self._blocks.append(("", f"{self._sheet}\n\n{table_of(self._rows[:kept], width)}".lstrip()))
         elif self._tables == 1 and name in ("table:table-cell", "table:covered-table-cell"):

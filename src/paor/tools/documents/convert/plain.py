@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from .conversion import ConversionError, Converted, cell_of, one_line, rows_of, table_of, tidy
+from .conversion import PLACES_MAX, ConversionError, Converted, cell_of, one_line, rows_of, table_of, tidy
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -150,7 +150,7 @@ def read_csv(data: bytes, charset: str = "") -> Converted:
     if uneven:
         notes = (*notes, f"{uneven} of {len(rows)} rows have another number of cells than the first")
     table = table_of(rows, width)
-    names = [f"row {number}" for number in numbers]
+    names = [f"row {number}" for number in numbers[: PLACES_MAX + 1]]
     return Converted(table, "text/csv", notes=notes, places=rows_of(table, [*names[:1], "", *names[1:]]))
 
 
