@@ -16,8 +16,11 @@ it, also over a column's or page's end.
 """
 
 import re
+import struct
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from ctypes import POINTER, addressof, c_double, c_ushort, cast, create_string_buffer
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
@@ -26,7 +29,17 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from . import noted
-from .conversion import RAISED, ConversionError, Converted, DocumentPlace, clean, one_line
+from .conversion import (
+    RAISED,
+    ConversionError,
+    Converted,
+    DocumentPlace,
+    cell_of,
+    clean,
+    one_line,
+    table_of,
+)
+from .pdf_tables import PageCell, tables
 
 _FINISHED = re.compile(r"[.!?:;][\"'”’»)\]¹²³⁴⁵⁶⁷⁸⁹⁰]*$")
 _BULLET = re.compile(r"(?:[•‣▪●○◦■□➢✓·]|[-–—*](?=\s))\s*")
@@ -260,7 +273,7 @@ def _edge_keys(page: Page, number: int, size_max: float) -> Iterator[tuple[PageL
     heights = sorted({round(line.y) for line in page if not line.beside})
     ranks = {height: min(rank, len(heights) - 1 - rank) for rank, height in enumerate(heights)}
     for line in page:
-        rank = _EDGE_LINES if line.beside else ranks[round(line.y)]
+        rank = _EDGE_LINES if line.beside or line.text.startswith("| ") else ranks[round(line.y)]
         keys: list[tuple[str, ...]] = []
         if rank < _EDGE_LINES:
             outermost = rank == 0 and line.size <= size_max
@@ -431,13 +444,46 @@ def _is_beside(before: _Piece, piece: _Piece) -> bool:
     return abs(piece.y - before.y) < 0.6 * size and -0.1 * size < piece.x - before.end < 0.4 * size
 
 
-def read_pdf(data: bytes, charset: str = "") -> Converted:
+PICTURE_PIXELS = 1_568
+"""Of the longer side of a page as a picture; larger ones are made smaller by providers. Source: Anthropic's reference, read 2026-11."""
+
+
+def pictures_of(data: bytes, numbers: Iterable[int]) -> tuple[int, list[bytes]]:
     """
-    Turn a PDF file into running text, page by page.
+    Return how many pages a PDF file has, and pictures in shades of grey of those of *numbers* that it has, as PNG.
 
     Raises:
-        ConversionError: ``encrypted``, ``scanned``, ``broken``, ``empty`` or ``too_large``.
+        ConversionError: ``encrypted`` or ``broken``.
     """
+    from pypdfium2 import PdfiumError
+
+    with _opened(data) as document:
+        found = []
+        for number in numbers:
+            if 0 < number <= len(document):
+                try:
+                    page = document[number - 1]
+                    bitmap = page.render(scale=PICTURE_PIXELS / max(*page.get_size(), 1.0), grayscale=True)
+                except PdfiumError:
+                    raise ConversionError("broken", f"has a page {number} that cannot be drawn") from None
+                found.append(_png(bytes(bitmap.buffer), bitmap.width, bitmap.height, bitmap.stride))
+        return len(document), found
+
+
+def _png(pixels: bytes, width: int, height: int, stride: int) -> bytes:
+    """Return a picture with a byte a pixel as PNG. Source: W3C, Portable Network Graphics, sections 5 and 11."""
+    rows = b"".join(b"\0" + pixels[at : at + width] for at in range(0, stride * height, stride))
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    written = (
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in chunks
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(written)
+
+
+@contextmanager
+def _opened(data: bytes) -> Iterator[Any]:
     from pypdfium2 import PdfDocument, raw
 
     with _ONE_AT_A_TIME:
@@ -452,11 +498,24 @@ def read_pdf(data: bytes, charset: str = "") -> Converted:
         try:
             if document.get_formtype() != raw.FORMTYPE_NONE:
                 document.init_forms()
-            pages, notes = _pages(document, raw)
-            notes += _attached(document, raw)
-            title = one_line(document.get_metadata_value("Title"))
+            yield document
         finally:
             document.close()
+
+
+def read_pdf(data: bytes, charset: str = "") -> Converted:
+    """
+    Turn a PDF file into running text, page by page.
+
+    Raises:
+        ConversionError: ``encrypted``, ``scanned``, ``broken``, ``empty`` or ``too_large``.
+    """
+    from pypdfium2 import raw
+
+    with _opened(data) as document:
+        pages, notes = _pages(document, raw)
+        notes += _attached(document, raw)
+        title = one_line(document.get_metadata_value("Title"))
     text, left_out, starts = flow(pages)
     if left_out:
         notes.append(f"{left_out} repeated page headers or footers left out")
@@ -520,7 +579,7 @@ def _lines(document: Any, index: int, raw: Any, seen: Counter[str]) -> tuple[Pag
     try:
         text_page = page.get_textpage()
         reader = _Reader(raw, text_page)
-        lines = [line for pieces in reader.lines() for line in _line(pieces)]
+        lines = _with_tables([(line, pieces) for pieces in reader.lines() for line in _line(pieces)])
         text_page.close()
         if seen[_ANNOTATIONS] < _ANNOTATIONS_MAX:
             lines = _annotated(document, page, raw, lines, seen)
@@ -657,7 +716,7 @@ def _is_glued(lines: Page) -> bool:
 
 
 def _line(pieces: list[_Piece]) -> Page:
-    """Return the line that *pieces* make, or no line when they are blank."""
+    """Return the line that *pieces* make, which are cleaned, or no line when they are blank."""
     for piece in pieces:
         piece.text = clean(piece.text).translate(_LIGATURES)
     inked = [piece for piece in pieces if piece.text.strip()]
@@ -669,7 +728,7 @@ def _line(pieces: list[_Piece]) -> Page:
     for place, (before, piece) in enumerate(pairwise(pieces)):
         text = piece.text
         if _is_raised(before, piece):
-            text = text.translate(RAISED)
+            piece.text = text = text.translate(RAISED)
         elif _is_cell(before, piece) and (place or _MARKER.fullmatch(before.text.strip()) is None):
             row = True
             text = f" | {text}"
@@ -680,6 +739,39 @@ def _line(pieces: list[_Piece]) -> Page:
     bold = all(_BOLD.search(piece.type.font) for piece in lettered)
     code = all(_FIXED.search(piece.type.font) for piece in lettered)
     return [PageLine(text, inked[0].x, main.y, main.type.size, bold=bold, code=code, row=row or leaders > 0)]
+
+
+def _with_tables(lines: list[tuple[PageLine, list[_Piece]]]) -> Page:
+    """Return the lines of a page, those of a table as Markdown."""
+    if not any(line.row for line, _ in lines):
+        return [line for line, _ in lines]
+    found: Page = []
+    done = 0
+    for start, end, rows in tables([_cells(pieces) for _, pieces in lines]):
+        found += [line for line, _ in lines[done:start]]
+        table = table_of([[cell_of(cell) for cell in row.cells] for row in rows], len(rows[0].cells))
+        head = lines[start][0]
+        heights = [rows[0].y, *(row.y for row in rows)]
+        found += [
+            replace(head, text=text, y=y, bold=False, code=False, row=True)
+            for text, y in zip(table.split("\n"), heights, strict=True)
+        ]
+        done = end
+    return found + [line for line, _ in lines[done:]]
+
+
+def _cells(pieces: list[_Piece]) -> list[PageCell]:
+    """Return the cells of a line; of a number before a text, too."""
+    cells: list[list[_Piece]] = [[]]
+    for piece in pieces:
+        if cells[-1] and _is_cell(cells[-1][-1], piece):
+            cells.append([])
+        cells[-1].append(piece)
+    texts = ("".join(piece.text for piece in cell) for cell in cells)
+    return [
+        PageCell(" ".join(text.split()), cell[0].x, cell[-1].end, cell[0].y, cell[0].type.size)
+        for text, cell in zip(texts, cells, strict=True)
+    ]
 
 
 def _is_raised(before: _Piece, piece: _Piece) -> bool:
