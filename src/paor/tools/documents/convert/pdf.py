@@ -307,6 +307,8 @@ _MARKER = re.compile(r"\W{1,2}|\(?(?:[a-zA-Z]|[ivxlc]{1,5})[.)]|\(?\d{1,3}(?:\.\
 _LEADERS = re.compile(r" ?(?:[.·_] ?){5,}")
 _CELL_GAP = 1.5
 """Cells are set apart by more than this many times the type size, words by a third of it."""
+_WIDE_SPACE = 0.38
+"""A space is hardly ever wider, but in justified text. Cells of a tight table may be set apart by no more."""
 _TITLE_SIZE = 1.3
 """A title is at least this many times larger than the usual line of its page."""
 _JUNK_TITLE = re.compile(
@@ -343,22 +345,24 @@ _UPRIGHT = _Type(1.0, 0.0, 1.0, "")
 
 @dataclass(slots=True)
 class _Piece:
-    """A run of text in one type, with its place and right end on the upright page."""
+    """A run of text in one type, with its place and right end on the upright page, and which object of the file it is of."""
 
     type: _Type
     x: float
     y: float
     end: float
+    owner: int | None = None
     text: str = ""
+
+    def is_apart(self, piece: "_Piece") -> bool:
+        """Whether *piece* may be another cell: it is far off, or an object of its own that is no word further on."""
+        gap, size = piece.x - self.end, max(self.type.size, piece.type.size)
+        return gap > _CELL_GAP * size or (gap > _WIDE_SPACE * size and self.owner != piece.owner)
 
     def takes(self, piece: "_Piece") -> bool:
         """Whether *piece* goes on with this one; then its text is added."""
         size = self.type.size
-        if (
-            self.type != piece.type
-            or abs(self.y - piece.y) > 0.05 * size
-            or piece.x - self.end > _CELL_GAP * size
-        ):
+        if self.type != piece.type or abs(self.y - piece.y) > 0.05 * size or self.is_apart(piece):
             return False
         self.text += piece.text
         self.end = self.end if piece.text.isspace() else max(self.end, piece.end)
@@ -417,7 +421,9 @@ class _Reader:
         low, high = (box.bottom, box.top) if up > 0 else (box.top, box.bottom)
         x, end = left * across + low * up, right * across + high * up
         return (
-            _Piece(self._type, x, self._base, end) if isfinite(x + end) else _Piece(_UPRIGHT, 0.0, 0.0, 0.0)
+            _Piece(self._type, x, self._base, end, self._owner)
+            if isfinite(x + end)
+            else _Piece(_UPRIGHT, 0.0, 0.0, 0.0)
         )
 
     def _begin_object(self, place: int) -> None:
@@ -743,8 +749,6 @@ def _line(pieces: list[_Piece]) -> Page:
 
 def _with_tables(lines: list[tuple[PageLine, list[_Piece]]]) -> Page:
     """Return the lines of a page, those of a table as Markdown."""
-    if not any(line.row for line, _ in lines):
-        return [line for line, _ in lines]
     found: Page = []
     done = 0
     for start, end, rows in tables([_cells(pieces) for _, pieces in lines]):
@@ -761,16 +765,17 @@ def _with_tables(lines: list[tuple[PageLine, list[_Piece]]]) -> Page:
 
 
 def _cells(pieces: list[_Piece]) -> list[PageCell]:
-    """Return the cells of a line; of a number before a text, too."""
+    """Return the cells of a line, also of a number before a text; one of a line of a table of contents."""
     cells: list[list[_Piece]] = [[]]
+    is_led = _LEADERS.search("".join(piece.text for piece in pieces)) is not None
     for piece in pieces:
-        if cells[-1] and _is_cell(cells[-1][-1], piece):
+        if cells[-1] and cells[-1][-1].is_apart(piece) and not is_led:
             cells.append([])
         cells[-1].append(piece)
-    texts = ("".join(piece.text for piece in cell) for cell in cells)
+    texts = (" ".join("".join(piece.text for piece in cell).split()) for cell in cells)
+    found = zip(texts, cells, strict=True)
     return [
-        PageCell(" ".join(text.split()), cell[0].x, cell[-1].end, cell[0].y, cell[0].type.size)
-        for text, cell in zip(texts, cells, strict=True)
+        PageCell(text, cell[0].x, cell[-1].end, cell[0].y, cell[0].type.size) for text, cell in found if text
     ]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import NamedTuple
 
-_NEAR = 2.6
+_NEAR = 3.5
 """Rows are at most this many times the type size apart."""
 _LEVEL = 0.8
 """Lines are on one height that are less than this many times the type size apart: cells may be centred beside a wrapped one."""
@@ -26,7 +26,7 @@ _ROWS_MIN = 3
 """Rows with several cells that a table has at least: two may be a page's header and what happens to stand under it."""
 _LINES_MAX, _COLUMNS_MAX = 400, 40
 """Of one table; what comes after so many lines is another one."""
-_NUMBER = re.compile(r"\W{1,2}|\(?(?:[a-zA-Z]|[ivxlc]{1,5})[.)]|\(?\d{1,3}(?:\.\d{1,3})*[.)]?")
+_NUMBER = re.compile(r"\(?(?:[a-zA-Z]|[ivxlc]{1,5})[.)]|\(?\d{1,3}(?:\.\d{1,3})*[.)]?")
 
 
 class PageCell(NamedTuple):
@@ -48,33 +48,52 @@ class PageRow(NamedTuple):
 
 def tables(lines: Sequence[Sequence[PageCell]]) -> Iterator[tuple[int, int, list[PageRow]]]:
     """Yield the first line, the end, and the rows of each table among *lines* of one page, in their order."""
-    start = 0
+    done = start = 0
     while start < len(lines):
-        end, columns = _grown(lines, start)
-        cells = [cell for line in lines[start:end] for cell in line]
+        begin, columns = _begun(lines, start, done)
+        end, columns = _grown(lines, begin, start, columns)
+        cells = [cell for line in lines[begin:end] for cell in line]
         rows = _rows(cells, columns) if end - start > 1 else []
-        is_found = _is_table(rows, end - start) and not _is_prose(cells, columns)
-        if is_found:
-            yield start, end, rows
-        start = (
-            end if is_found else start + max(1, (end - start) // 2)
-        )  # else each line is looked at again and again
+        if _is_table(rows, end - begin) and not _is_prose(cells, columns):
+            yield begin, end, rows
+            start = done = end
+        else:
+            start += max(1, (end - start) // 2)  # else each line is looked at again and again
 
 
 _Column = tuple[float, float]
 
 
-def _grown(lines: Sequence[Sequence[PageCell]], start: int) -> tuple[int, list[_Column]]:
-    """Return where a table ends that begins with a line, and its columns; lines of one cell at its end are none of it."""
+def _begun(lines: Sequence[Sequence[PageCell]], start: int, done: int) -> tuple[int, list[_Column]]:
+    """Return where a table begins whose first line of several cells is *start*, and its columns: cells before may be wrapped ones."""
     columns = [(cell.x, cell.end) for cell in lines[start]]
+    begin = start
+    if not 1 < len(columns) <= _COLUMNS_MAX:
+        return begin, columns
+    y, size = lines[start][0].y, lines[start][0].size
+    while begin > done and len(lines[begin - 1]) == 1 and len(columns) < _COLUMNS_MAX:
+        cell = lines[begin - 1][0]
+        wider = _with(columns, [cell])
+        is_beside = abs(cell.y - y) < _NEAR * size and (begin < start or cell.y < y + 0.3 * size)
+        own = start - begin and _column(cell, columns) == _column(lines[begin][0], columns)
+        if wider is None or not is_beside or not (own or len(wider) > len(columns)):
+            break
+        columns, begin = wider, begin - 1
+    return begin, columns
+
+
+def _grown(
+    lines: Sequence[Sequence[PageCell]], begin: int, start: int, columns: list[_Column]
+) -> tuple[int, list[_Column]]:
+    """Return where a table ends that has a line, and its columns; lines of one cell at its end are none of it."""
     end, kept = start + 1, columns
     if not 1 < len(columns) <= _COLUMNS_MAX:
         return end, kept
-    low = lines[start][0].y
+    low = min(line[0].y for line in lines[begin : start + 1])
     for number in range(start + 1, min(len(lines), start + _LINES_MAX)):
         line = lines[number]
         y, size = line[0].y, line[0].size
-        if not low - _NEAR * size < y < lines[start][0].y + size:
+        if not low - _NEAR * size < y < lines[start][0].y + _NEAR * size:
             break
         wider = _with(columns, line)
         if wider is None or len(wider) > _COLUMNS_MAX or (len(line) == 1 and len(wider) > len(columns)):
@@ -156,8 +175,10 @@ def _is_table(rows: Sequence[PageRow], lines: int) -> bool:
         return False
     is_sparse = 2 * sum(map(len, filled)) < len(rows) * len(rows[0].cells)
     is_plain = lines == len(rows) and all(len(row) == len(rows[0].cells) == 2 for row in filled)
-    numbers = all(_NUMBER.fullmatch(row.cells[0]) for row in rows if row.cells[0])
-    return not (is_plain or is_sparse or numbers)
+    firsts = [row.cells[0] for row in rows if row.cells[0]]
+    bullets = sum(not any(map(str.isalnum, first)) for first in firsts)
+    is_list = 2 * bullets >= len(firsts) or all(map(_NUMBER.fullmatch, firsts))
+    return not (is_plain or is_sparse or is_list)
 
 
 def _is_prose(cells: Sequence[PageCell], columns: Sequence[_Column]) -> bool:
