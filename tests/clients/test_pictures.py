@@ -22,7 +22,7 @@ PNG = b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
 OTHER = PNG[:-1] + b"\0"
-TOOLS = {"/v1/models": {"data": [{"id": "any", "supported_parameters": ["tools"]}]}}
+TOOLS: dict[str, object] = {"/v1/models": {"data": [{"id": "any", "supported_parameters": ["tools"]}]}}
 each_wire = pytest.mark.parametrize("wire", WIRES, ids=lambda wire: wire.name)
 
 

@@ -138,7 +138,7 @@ def context_of(plain: Mapping[str, Any]) -> ToolContext:
         "resumption": Resumption(**resumption) if resumption is not None else None,
     }
     none = {"connection": None, "stopped": lambda: None, "documents": _refuse, "ask": _refuse}
-    none |= {"takes_pictures": False}
+    given["takes_pictures"] = False
     return cast(ToolContext, SimpleNamespace(**{**plain, **given, **none}))
 
 
