@@ -184,6 +184,27 @@ def test_pages_and_characters_are_limited(monkeypatch: pytest.MonkeyPatch) -> No
         convert("a.pdf", data)
 
 
+VERTICAL = (
+    b"<</Type/Font/Subtype/Type0/BaseFont/Ryumin-Light/Encoding/90ms-RKSJ-V/DescendantFonts[<</Type/Font/Subtype"
+    b"/CIDFontType0/BaseFont/Ryumin-Light/CIDSystemInfo<</Registry(Adobe)/Ordering(Japan1)/Supplement 2>>"
+    b"/FontDescriptor<</Type/FontDescriptor/FontName/Ryumin-Light/Flags 4>>>>]>>"
+)
+
+
+@pytest.mark.parametrize("count", [0, 30])
+def test_texts_that_give_nothing_are_noted(count: int) -> None:
+    """The library reads no vertical lines: a page that has some beside its text is named."""
+    lines = b"".join(b"BT /F 9 Tf %d 80 Td <825082518252> Tj ET " % (3 * at) for at in range(count))
+    data = hand_made(b"BT /G 9 Tf 5 5 Td (Read) Tj ET " + lines, font=VERTICAL)
+    read = convert(
+        "a.pdf", data.replace(b"/F 4 0 R", b"/F 4 0 R/G<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>")
+    )
+    assert read.text == "Read"
+    assert [note for note in read.notes if "vertical" in note] == (
+        ["page 1: not all of the text could be read, such as vertical lines"] if count else []
+    )
+
+
 def test_doubtful_pages_are_named() -> None:
     """Words without spaces between them on two of twelve pages, and signs that the file does not explain."""
     prose = "The supplier shall deliver the goods within thirty days of the order. " * 4

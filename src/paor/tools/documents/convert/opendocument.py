@@ -282,7 +282,7 @@ class _Writer:
         if name == "text:list":
             style = given.get("text:style-name") or (self._lists[-1] if self._lists else "")
             goes_on = given.get("text:continue-numbering") == "true" or "text:continue-list" in given
-            if not self._lists and not goes_on:
+            if style not in self._lists and not goes_on:
                 self._counts.pop(style, None)
             self._lists.append(style)
         else:

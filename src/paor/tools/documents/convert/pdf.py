@@ -21,7 +21,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from ctypes import POINTER, addressof, c_double, c_ushort, cast, create_string_buffer
+from ctypes import POINTER, addressof, c_double, c_float, c_ushort, cast, create_string_buffer
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from math import hypot, isfinite
@@ -320,6 +320,8 @@ _LONG_WORD = 25
 _GLUED_SHARE = 0.3
 """Of the letters of a page, in words that long: in real prose below one in a hundred."""
 _UNKNOWN_SHARE = 0.1
+_SILENT_MIN = 5
+"""Texts that are drawn on a page and of which nothing is known; a few are signs without a meaning."""
 _LISTED = 10
 _ANNOTATIONS, _ANNOTATIONS_MAX = "annotations", 10_000
 _STRING_MAX = 100_000
@@ -378,6 +380,7 @@ class _Reader:
         self._name = create_string_buffer(256)
         self._owner: int | None = None
         self._type, self._base, self._is_unknown = _UPRIGHT, 0.0, False
+        self.owners = set[int]()
         self.chars = self.unknown = 0
 
     def lines(self) -> Iterator[list[_Piece]]:
@@ -428,6 +431,7 @@ class _Reader:
 
     def _begin_object(self, place: int) -> None:
         """Look up what all characters of one object of the page have in common."""
+        self.owners |= {self._owner} if self._owner is not None else set()
         raw, page, matrix, name = self._raw, self._page, self._matrix, self._name
         raw.FPDFText_GetMatrix(page, place, matrix)
         raw.FPDFText_GetFontInfo(page, place, name, 255, None)
@@ -539,14 +543,14 @@ def _pages(document: Any, raw: Any) -> tuple[list[Page], list[str]]:
     if count > PAGES_MAX:
         raise ConversionError("too_large", f"has {count} pages, the limit is {PAGES_MAX}; split it")
     pages: list[Page] = []
-    unread, glued, unknown = [], [], []
+    unread, glued, unknown, silent = [], [], [], []
     seen: Counter[str] = Counter()
     chars = 0
     for number in range(1, count + 1):
         try:
-            lines, is_unknown = _lines(document, number - 1, raw, seen)
+            lines, is_unknown, is_silent = _lines(document, number - 1, raw, seen)
         except Exception:  # noqa: BLE001 - one bad page must not hide the others; it is named in a note
-            lines, is_unknown = [], False
+            lines, is_unknown, is_silent = [], False, False
             unread.append(number)
         pages.append(lines)
         chars += sum(len(line.text) for line in lines)
@@ -554,6 +558,7 @@ def _pages(document: Any, raw: Any) -> tuple[list[Page], list[str]]:
             raise ConversionError("too_large", f"holds more than {CHARS_MAX:,} characters; split it")
         glued += [number] if _is_glued(lines) else []
         unknown += [number] if is_unknown else []
+        silent += [number] if is_silent and lines else []
     if len(unread) == count:
         raise ConversionError("broken" if count else "empty", "has no page that could be read")
     blank = sum(not page for page in pages) - len(unread)
@@ -567,6 +572,7 @@ def _pages(document: Any, raw: Any) -> tuple[list[Page], list[str]]:
     notes = [f"{blank} of {count} pages hold no text"] if blank else []
     for numbers, what in (
         (unread, "could not be read"),
+        (silent, "not all of the text could be read, such as vertical lines"),
         (glued, "words seem to be glued together, the file does not set them apart"),
         (unknown, "the file does not say which letters its signs are, so the text may be wrong"),
     ):
@@ -579,8 +585,8 @@ def _listed(numbers: list[int]) -> str:
     return f"{shown} and {len(numbers) - _LISTED} more" if len(numbers) > _LISTED else shown
 
 
-def _lines(document: Any, index: int, raw: Any, seen: Counter[str]) -> tuple[Page, bool]:
-    """Return the lines of a page, and whether many of its characters are of unknown meaning."""
+def _lines(document: Any, index: int, raw: Any, seen: Counter[str]) -> tuple[Page, bool, bool]:
+    """Return the lines of a page, whether many of its characters are of unknown meaning, and whether some of its text gives none."""
     page = document[index]
     try:
         text_page = page.get_textpage()
@@ -589,15 +595,25 @@ def _lines(document: Any, index: int, raw: Any, seen: Counter[str]) -> tuple[Pag
         text_page.close()
         if seen[_ANNOTATIONS] < _ANNOTATIONS_MAX:
             lines = _annotated(document, page, raw, lines, seen)
-        objects = (
-            raw.FPDFPage_GetObject(page.raw, place) for place in range(raw.FPDFPage_CountObjects(page.raw))
-        )
-        seen[noted.PICTURES] += sum(
-            raw.FPDFPageObj_GetType(found) == raw.FPDF_PAGEOBJ_IMAGE for found in objects
-        )
+        is_silent = _counted_objects(page, raw, reader, seen)
     finally:
         page.close()
-    return lines, reader.unknown > _UNKNOWN_SHARE * reader.chars
+    return lines, reader.unknown > _UNKNOWN_SHARE * reader.chars, is_silent
+
+
+def _counted_objects(page: Any, raw: Any, reader: _Reader, seen: Counter[str]) -> bool:
+    """Count the pictures of a page, and return whether it draws texts of which PDFium gives nothing."""
+    left, low, right, high = (c_float() for _ in range(4))
+    tall = flat = 0
+    for place in range(raw.FPDFPage_CountObjects(page.raw)):
+        found = raw.FPDFPage_GetObject(page.raw, place)
+        kind = raw.FPDFPageObj_GetType(found)
+        seen[noted.PICTURES] += kind == raw.FPDF_PAGEOBJ_IMAGE
+        if kind == raw.FPDF_PAGEOBJ_TEXT and addressof(found.contents) not in reader.owners:
+            raw.FPDFPageObj_GetBounds(found, left, low, right, high)
+            is_drawn = high.value - low.value > 0.5 or right.value - left.value > 0.5
+            tall, flat = tall + is_drawn, flat + (not is_drawn)  # flat ones are spaces, if they are few
+    return tall > _SILENT_MIN or flat > max(_SILENT_MIN, reader.chars)
 
 
 def _annotated(document: Any, page: Any, raw: Any, lines: Page, seen: Counter[str]) -> Page:
