@@ -157,7 +157,7 @@ def test_one_unreadable_page_is_a_note_and_all_of_them_an_error(monkeypatch: pyt
     honest = convert_pdf._lines
     bad = {1}
 
-    def lines_of(document: Any, index: int, *given: Any) -> tuple[list[PageLine], bool]:
+    def lines_of(document: Any, index: int, *given: Any) -> tuple[list[PageLine], bool, bool]:
         if index in bad:
             raise ValueError("bad stream")
         return honest(document, index, *given)
