@@ -184,7 +184,7 @@ def scan(pages: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("pages", "shown"), [(None, [1, 2, 3]), ([2], [2]), ([9, 3], [3])], ids=["all", "one", "absent"]
+    ("pages", "shown"), [(None, [1, 2, 3]), ([2], [2]), ([9, 0, -1, 3], [3])], ids=["all", "one", "absent"]
 )
 def test_pages_of_a_scan_are_shown_on_request(pages: list[int] | None, shown: list[int]) -> None:
     """As PNG of a bounded size, made in the process that reads documents; the notes say which."""

@@ -126,8 +126,13 @@ def test_what_is_no_table_is_none(lines: list[list[PageCell]]) -> None:
         [[PageCell(f"{at}.", 30, 40, 700 - 12 * at, 10), PageCell("x", 60, 70, 700 - 12 * at, 10)] for at in range(8_000)],
         [[PageCell("x", 9 * at, 9 * at + 5, 700 - row, 10) for at in range(900)] for row in range(30)],
         [[PageCell("x", 9 * at + row, 9 * at + row + 2, 700 - row, 10) for at in range(39)] for row in range(300)],
+        [
+            [PageCell("x", 30 + 60 * (at % 2), 40 + 60 * (at % 2), 700 - at / 1e6, 10)]
+            + [PageCell("y", 200, 210, 700 - at / 1e6, 10)] * (at % 2)
+            for at in range(8_000)
+        ],
     ],
-    ids=["pairs", "numbers", "wide", "shifting"],
+    ids=["pairs", "numbers", "wide", "shifting", "level"],
 )  # fmt: skip
 def test_no_page_takes_long(lines: list[list[PageCell]]) -> None:
     """However many lines and cells: each line is looked at a few times, and a table has at most 40 columns."""

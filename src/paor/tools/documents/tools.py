@@ -83,13 +83,16 @@ def readable(
                 document.data.encode("utf-8", "replace") if isinstance(document.data, str) else document.data
             )
             try:
-                if looks and (found := _pictures(convert, document, data, pages, notes)):
-                    texts.append(Readable(document.name, "", document.mime, document.size_bytes, found))
-                    continue
-                converted = convert(document.name, data)
+                found = _pictures(convert, document, data, pages, notes) if looks else ()
+                converted = None if found else convert(document.name, data)
             except ConversionError as error:
-                named = document.name in error.message
-                errors.append(error.message if named else f"{document.name}: {error.message}")
+                if not looks or error.code != "scanned":
+                    named = document.name in error.message
+                    errors.append(error.message if named else f"{document.name}: {error.message}")
+                    continue
+                found, converted = _pictures(convert, document, data, range(1, PAGES_SHOWN + 1), notes), None
+            if converted is None:
+                texts.append(Readable(document.name, "", document.mime, document.size_bytes, found))
                 continue
             notes += _told(document.name, converted.notes, context.limits.note_chars)
             texts.append(Readable(document.name, converted.marked, converted.mime, document.size_bytes))
@@ -106,30 +109,21 @@ def readable(
 def _pictures(
     convert: Converter, document: Document, data: bytes, pages: Sequence[int], notes: list[str]
 ) -> tuple[tuple[str, bytes], ...]:
-    """Return what is shown of a picture, or of a PDF file that is a scan or whose *pages* are asked for; nothing of any other document."""
-    from .convert.conversion import ConversionError
+    """Return what is shown of a picture, or of *pages* of a PDF file; nothing of any other document."""
     from .convert.registry import sniff_mime
 
-    kind = sniff_mime(document.name, data)
+    kind, name = sniff_mime(document.name, data), document.name
     if is_picture(kind, len(data)):
-        return ((document.name, data),)
-    if kind != "application/pdf":
+        return ((name, data),)
+    wanted = sorted({page for page in pages if page > 0})[:PAGES_SHOWN]
+    if kind != "application/pdf" or not wanted:
         return ()
-    wanted = sorted(set(pages))[:PAGES_SHOWN]
-    if not wanted:
-        try:
-            convert(document.name, data)
-        except ConversionError as error:
-            if error.code == "scanned":
-                wanted = [*range(1, PAGES_SHOWN + 1)]
-    if not wanted:
-        return ()
-    count, found = convert.pictures(document.name, data, wanted)
+    count, found = convert.pictures(name, data, wanted)
     shown = [number for number in wanted if number <= count]
-    notes.append(
-        f"{document.name}: pages shown to the model as pictures: {', '.join(map(str, shown))} of {count}"
-    )
-    return tuple((f"{document.name}, page {number}", one) for number, one in zip(shown, found, strict=True))
+    notes += [
+        f"{name}: pages shown to the model as pictures: {', '.join(map(str, shown))} of {count}"
+    ] * bool(shown)
+    return tuple((f"{name}, page {number}", one) for number, one in zip(shown, found, strict=True))
 
 
 def _told(name: str, notes: Sequence[str], chars_max: int) -> list[str]:

@@ -71,7 +71,7 @@ def _begun(lines: Sequence[Sequence[PageCell]], start: int, done: int) -> tuple[
     if not 1 < len(columns) <= _COLUMNS_MAX:
         return begin, columns
     y, size = lines[start][0].y, lines[start][0].size
-    while begin > done and len(lines[begin - 1]) == 1 and len(columns) < _COLUMNS_MAX:
+    while done < begin > start - _COLUMNS_MAX and len(lines[begin - 1]) == 1 and len(columns) < _COLUMNS_MAX:
         cell = lines[begin - 1][0]
         wider = _with(columns, [cell])
         is_beside = abs(cell.y - y) < _NEAR * size and (begin < start or cell.y < y + 0.3 * size)
