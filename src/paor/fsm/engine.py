@@ -122,6 +122,7 @@ class Engine:
         deps: Any = None,
         machine: Machine | None = None,
         values: ValuesPort | None = None,
+        never: str | Sequence[str] = (),
     ) -> None:
         settings = settings_of(
             model,
@@ -136,6 +137,7 @@ class Engine:
             deps=deps,
             machine=machine,
             values=values,
+            never=never,
         )
         catalogs, listeners = compile_catalogs(settings), (*hooks_of(hooks), *callbacks_of(settings.machine))
         # the journal is opened last: an argument that cannot be used leaves no file and no connection behind
