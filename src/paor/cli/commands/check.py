@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from pprint import pformat
 from typing import TYPE_CHECKING, Any, cast
 
 import click
@@ -155,8 +156,13 @@ def _test_of(app: str | None, finding: Finding) -> str:
             '    with Journal(":memory:") as journal:\n'
             "        machine = (found if isinstance(found, Engine) else found(journal)).machine"
         )
+    needs, before, happens = finding.place.partition(" before ")
+    never = f"{happens} without ever {needs}" if before else finding.place
     assert finding.path is not None, "a broken property has its walk"
-    return _TEST.format(name=name, made=made, text=finding.place, path=finding.path.wire())
+    # of a step only what came back: the rest follows, or does no longer
+    path = {"world": finding.path.world, "steps": [{"move": step.move} for step in finding.path.steps]}
+    shown = pformat(path, width=110, sort_dicts=False)
+    return _TEST.format(name=name, made=made, text=never, path=shown)
 
 
 _TEST = '''from importlib import import_module
@@ -166,12 +172,12 @@ from paor.machine import breaks
 
 
 def test_never_{name}() -> None:
-    """A walk that `paor check` has found does no longer what never happens."""
+    """A walk that `paor check` found no longer does what never happens."""
     {made}
     assert not breaks(machine, {text!r}, PATH)
 
 
-PATH = {path!r}
+PATH = {path}
 '''
 
 
@@ -218,7 +224,8 @@ def _walk(finding: Finding) -> Iterator[str]:
         taken = f"{step.trigger} -> {step.dest}" if step.trigger else "nothing"
         held = [name if value else f"not {name}" for name, value in sorted(step.guards.items())]
         again = "  (the loop begins)" if finding.path is not None and finding.path.loop == number else ""
-        yield f"  {number} {step.phase}: {step.move['move']}: {taken}  [{', '.join(held)}]{again}"
+        call = f" of {step.move['as'][0]}" if "as" in step.move else ""
+        yield f"  {number} {step.phase}: {step.move['move']}{call}: {taken}  [{', '.join(held)}]{again}"
 
 
 BYTES_MAX = 4 * CHARS_MAX

@@ -145,6 +145,7 @@ class Graph:
         edges: Loops first, then by source and destination; see `_rank`.
         own: The host's own phases by name.
         words: What guards mean that are no guards of paor's own, by name.
+        gates: By phase the one that every way to it goes through.
     """
 
     rows: tuple[Row, ...]
@@ -155,6 +156,7 @@ class Graph:
     overlay: Overlay | None
     own: Mapping[str, Phase] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
+    gates: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_own(self) -> bool:
@@ -214,7 +216,8 @@ def graph_of(rows: Sequence[Row], overlay: Overlay | None = None, host: Host = N
     starts = [host.initial, *(row.source for row in rows), *phases]
     initial = next((name for name in starts if name in phases), host.initial)
     final = frozenset(phases) - {edge.source for edge in edges} - {initial}
-    return Graph(rows, phases, initial, final, tuple(edges), overlay, host.phases, _words(rows, host))
+    words = _words(rows, host)
+    return Graph(rows, phases, initial, final, tuple(edges), overlay, host.phases, words, host.gates)
 
 
 def _look(labels: Sequence[Label], overlay: Overlay | None, *, own: bool) -> Look:
