@@ -15,6 +15,7 @@ from typing import Any, Literal
 from ...states.phase import Phase
 from ...states.run.phase_names import PHASES
 from ..explain.coverage import Coverage
+from ..machine.gates import turned
 from ..machine.guards import GUARDS
 from ..machine.host_rows import NO_HOST, Host, host_guards
 from ..machine.table import Row
@@ -190,7 +191,8 @@ def graph_of(rows: Sequence[Row], overlay: Overlay | None = None, host: Host = N
     if isinstance(overlay, Coverage):  # the table that it was measured on, with the meanings that *rows* know
         known = {(row.source, row.trigger, row.dest, row.guards): row for row in rows}
         rows = [known.get(row.key) or Row(*row.key, "") for row in overlay.rows]
-    rows = tuple(rows)
+    # a row of paor's own that a gate has turned is never taken
+    rows = tuple(row for row in rows if row.host or turned(row, host.gates) is row)
     steps = _steps(overlay)
     found: dict[tuple[str, str], dict[str, list[Row]]] = {}
     for row in rows:
