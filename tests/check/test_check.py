@@ -228,7 +228,7 @@ def test_a_finding_on_the_command_line_comes_with_its_walk(
     check = Check((finding,), 1, 1)
     monkeypatch.setattr("paor.cli.commands.check.examined", lambda engine, modes: check)
     said = shell("check")
-    assert said.code == 2 and said.out.startswith(
+    assert said.code == 1 and said.out.startswith(
         "Planning.select: the action is not allowed\n  0 Planning: select"
     )
     assert shell("check", "--json").json["findings"][0]["path"]["steps"][-1]["phase"] == "Planning"

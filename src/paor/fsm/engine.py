@@ -98,6 +98,8 @@ class Engine:
             workflow files walk the standard one in any case, and so does the run of a workflow; its tasks walk this one.
         values: Called with a run's id and its phase where the machine's `ask_values` says so; gives values for guards, which are
             journaled. A coroutine function is awaited. What it raises ends the drive, not the run: a resume asks again.
+        never: What no run may do, such as ``["Done without Verifying", "pay.* without approval"]``, in the language of
+            ``docs/checking.md``. A row that would do it is refused with `ForbiddenRow`, before anything is written or called.
 
     Raises:
         UsageError: An unusable model, tool, template, schema, or machine, with everything that is wrong with it.

@@ -28,7 +28,7 @@ from ..machine.guards import GUARDS
 from ..machine.host_rows import NO_HOST
 from ..machine.impure_names import impure_parts
 from ..machine.machine import MACHINE, Machine
-from ..machine.properties import Happened, Property, Watch, properties_of
+from ..machine.properties import Happened, Property, PropertyWatch, properties_of
 from ..machine.safety import MachineDefect
 from ..machine.table import Row
 from ..machine.updates import CHANGES
@@ -300,7 +300,7 @@ def breaks(machine: Machine, never: str, path: Mapping[str, Any]) -> bool:
         UsageError: *never* is no property of the machine.
     """
     (prop,) = properties_of(machine, None, never)
-    walker, watch = StateWalker(world_of(path["world"]), machine), Watch(prop, machine)
+    walker, watch = StateWalker(world_of(path["world"]), machine), PropertyWatch(prop, machine)
     run, caller = walker.start(), ""
     for step in path["steps"]:
         move = step["move"]

@@ -19,7 +19,7 @@ from ...states.run.state import Run
 from ...states.settings.policy import Policy
 from ...tools.policy import denial, matches
 from ..machine.machine import Machine
-from ..machine.properties import Happened, Property, Watch
+from ..machine.properties import Happened, Property, PropertyWatch
 from .bounded_specs import CALL, READ
 from .state_space import StateEdge, StateGraph
 
@@ -115,7 +115,7 @@ def broken(graph: StateGraph, machine: Machine, prop: Property, tools: Tools) ->
         prop: The property.
         tools: Of the engine.
     """
-    watch, kinds = Watch(prop, machine), tools.kinds(prop, machine)
+    watch, kinds = PropertyWatch(prop, machine), tools.kinds(prop, machine)
     told = (
         prop.needs is not None and prop.needs.kind == "tool"
     )  # else whose call has ended makes no difference

@@ -22,11 +22,13 @@ def trigger_to(gate: str) -> str:
 
 
 def turned(row: Row, gates: Mapping[str, str]) -> Row:
-    """Return *row*, to the gate of its destination where it has one and the row does not come from there; see `gated`."""
+    """Return *row*, to the first of the gates before its destination, where it has some and the row does not come from there; see `gated`."""
     gate = gates.get(row.dest)
     # the way back from the target's own call is no way to it, nor is a row within it
     if gate is None or row.source in (gate, row.dest, OBSERVING) or row.answers:
         return row
+    while (before := gates.get(gate)) is not None and row.source not in (before, gate):
+        gate = before
     return replace(row, dest=gate)
 
 

@@ -222,7 +222,7 @@ def row_taken(
     return next(fitting, rows[0] if rows else None)
 
 
-class Watch:
+class PropertyWatch:
     """
     Holds the rows of one run to one property, in their order.
 
@@ -299,7 +299,7 @@ class Promises:
     """
 
     def __init__(self, properties: Iterable[Property], machine: Machine) -> None:
-        self._watches = [Watch(prop, machine) for prop in properties]
+        self._watches = [PropertyWatch(prop, machine) for prop in properties]
 
     def check(self, run: Run, decision: Decision) -> None:
         """

@@ -13,7 +13,7 @@ from ...states.records.questions import Answer
 from ..journal.reader import JournalReader
 from ..journal.rows import Transition
 from ..machine.machine import MACHINE, Machine
-from ..machine.properties import Happened, Property, Watch, happened_with, properties_of, row_taken
+from ..machine.properties import Happened, Property, PropertyWatch, happened_with, properties_of, row_taken
 from .machines import machine_of_run, machines_of
 
 
@@ -60,7 +60,7 @@ def broken_rows(
     Raises:
         Erased: What a call was is erased.
     """
-    watches: dict[Property, Watch | None] = dict.fromkeys(properties)
+    watches: dict[Property, PropertyWatch | None] = dict.fromkeys(properties)
     done = set[Property]()
     for row, machine, taken in recorded(journal, run_id):
         for prop, watch in watches.items():
@@ -68,7 +68,7 @@ def broken_rows(
                 continue
             if watch is None or watch.machine is not machine:
                 held = watch.held if watch is not None else False
-                watches[prop] = watch = Watch(prop, machine)
+                watches[prop] = watch = PropertyWatch(prop, machine)
                 watch.held = held
             if watch.breaks(taken):
                 done.add(prop)
