@@ -117,19 +117,13 @@ def check_stored(db, spec, claims, results, unobserved, first, count, whole=True
     yield from (f"payloads n {n}: erased and not recorded, or recorded and not erased" for n in sorted(gone))
 
 
-def checkpoint(
-    text,
-):  # origin, number, root of a Merkle tree and the heads of runs; below an empty line its signatures
-    _, number, root, *heads = text.partition("\n\n")[0].split("\n")
+def checkpoint(text):  # origin, number, root of a Merkle tree, heads; below an empty line its signatures
+    (_, number, root, *heads), ended = text.partition("\n\n")[0].split("\n"), "\n\n" in text
     level = [sha256(b"\0" + head.encode()).digest() for head in heads] or [sha256(b"").digest()]
     while len(level) > 1:
         pairs = zip(level[::2], level[1::2], strict=False)
         level = [sha256(b"\1" + one + two).digest() for one, two in pairs] + level[len(level) & ~1 :]
-    return (
-        heads
-        if (number, root) == (str(len(heads)), b64encode(level[0]).decode()) and "\n\n" in text
-        else None
-    )
+    return heads if ended and [number, root] == [str(len(heads)), b64encode(level[0]).decode()] else None
 
 
 def check_file(db, heads, unsound):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     "check",
     "paor check",
     "paor check --app shop:engine --mode react --json",
-    "paor check --app shop:engine --never 'Done without Verifying' --never 'pay.* without approval'",
+    "paor check --app shop:engine --never 'pay.* without approval'",
     "paor check --journal runs.db --always 'refund.* before mail.send'",
 )
 @app_option()
