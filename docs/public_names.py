@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, is_typeddict
 
-from docstrings import Docstring, parsed
+from docstrings import Docstring, markdown, parsed
 
 import paor
 
@@ -118,6 +118,8 @@ def arguments_of(args: ast.arguments) -> list[tuple[ast.arg, ast.expr | None]]:
 
 def _class(kind: type) -> Member:
     """Return a class with its fields and its public methods, also those of bases of paor's own that are not public themselves."""
+    if is_typeddict(kind):
+        return _options(kind)
     homes = [base for base in kind.__mro__ if base.__module__.startswith("paor.")]
     homes = [base for base in homes if base is kind or base.__name__ not in public()]
     made = Member(kind.__name__, _node(kind), parsed(ast.get_docstring(_node(kind)) or ""))
@@ -135,6 +137,22 @@ def _class(kind: type) -> Member:
                 if shown and not issubclass(kind, BaseException):
                     made.members.append(Member(node.name, node, parsed(ast.get_docstring(node) or "")))
     made.fields.update({} if made.fields else _set_in_protocol(homes) or _set_in_class(homes, made.doc))
+    return made
+
+
+def _options(kind: type) -> Member:
+    """Return the options that a TypedDict declares: each a field that is annotated with its type and an `Option`."""
+    made = Member(kind.__name__, _node(kind), parsed(ast.get_docstring(_node(kind)) or ""))
+    for base in (*getattr(kind, "__orig_bases__", ()), kind):
+        if not is_typeddict(base):
+            continue
+        for node in _node(base).body:
+            if isinstance(node, ast.AnnAssign) and isinstance(node.annotation, ast.Subscript):
+                name, (shape, option) = ast.unparse(node.target), node.annotation.slice.elts  # type: ignore[attr-defined]
+                default = next((item.value for item in option.keywords if item.arg == "default"), None)
+                shown = "None" if default is None else ast.unparse(default)
+                made.fields[name] = (ast.unparse(shape), shown.replace("MappingProxyType({})", "{}"))
+                made.doc.named[name] = markdown(ast.literal_eval(option.args[0]))
     return made
 
 

@@ -42,6 +42,7 @@ from .states.base.errors import (
     TimedOut,
     ToolError,
     UnknownConversation,
+    UnknownOption,
     UnknownRun,
     UsageError,
 )
@@ -81,6 +82,7 @@ __all__ = [
     "TimedOut",
     "ToolError",
     "UnknownConversation",
+    "UnknownOption",
     "UnknownRun",
     "UsageError",
 ]

@@ -24,7 +24,7 @@ from paor.fsm.journal.scans import Scan
 from paor.fsm.journal.sqlite.database import authorize
 from paor.fsm.journal.sqlite.file import open_writer
 from paor.fsm.journal.sqlite.migrations import OLDEST, newest
-from paor.fsm.lifecycle.arguments import TypedResumeOptions, TypedRunOptions
+from paor.fsm.lifecycle.options import OPTIONS
 from paor.fsm.lifecycle.resume import take_up
 from paor.fsm.lifecycle.runner import Runner
 from paor.fsm.machine.decide import decide
@@ -59,6 +59,7 @@ __all__ = [
     "FINAL",
     "HASHED",
     "OLDEST",
+    "OPTIONS",
     "PLANNING",
     "PREV_HASH",
     "REMEMBERED",
@@ -82,8 +83,6 @@ __all__ = [
     "Scan",
     "Stager",
     "StoredText",
-    "TypedResumeOptions",
-    "TypedRunOptions",
     "apply",
     "ask",
     "authorize",

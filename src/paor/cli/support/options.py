@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import click
 
+from ...fsm.lifecycle.options import OPTIONS
 from ...states.run.labels import NAME
 
 DEFAULT_JOURNAL = "paor.db"
@@ -82,3 +83,19 @@ QUIET = click.option(
 )
 OUTPUT = option("--output", "FILE", "Write there instead of to standard output.")
 OTHER = option("--other", "FILE", "Journal of B, if it is another one.")
+
+
+_MORE: Mapping[str, Mapping[str, Any]] = {"metadata": {"multiple": True, "callback": _pairs}}
+
+
+def run_flags(*, chat: bool = False) -> Iterator[Decorator]:
+    """Yield the options of a run that have a flag, in their order; of *chat* those that each round has."""
+    for name, known in OPTIONS.items():
+        flag, _, placeholder = known.flag.partition(" ")
+        if not flag or (chat and not known.chat):
+            continue
+        text = known.brief or known.help
+        if placeholder:
+            yield option(flag, placeholder, text, name, **_MORE.get(name, {}))
+        else:
+            yield click.option(flag, name, is_flag=True, help=text)

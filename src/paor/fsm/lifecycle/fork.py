@@ -36,7 +36,8 @@ from ..runtime.loop import Steps, steps
 from ..runtime.run_context import RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .acceptance import changes_now, refusal
-from .arguments import ForkOptions, check_deps, check_priced, model_of, planning_template, templates_of
+from .arguments import check_deps, check_priced, model_of, planning_template, templates_of
+from .options import ForkOptions, check_names
 from .resume import answer_of, check_approved, named
 from .runner import Acquisition, Runner
 from .settings import EngineSettings, check_policy
@@ -199,6 +200,7 @@ def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack
         UsageError, InvalidFork, InvalidAnswer, RunChanged, UnknownRun, JournalDamaged: As `fsm.engine.Engine.fork` says;
             nothing was created.
     """
+    check_names(options, ForkOptions.__annotations__, "fork")
     limits, policy, connections = options.get("limits"), options.get("policy"), options.get("connections")
     if not isinstance(limits, Limits | Mapping | None) or not isinstance(policy, Policy | None):
         raise UsageError("limits must be a Limits value or a mapping of limits, policy a Policy value")

@@ -30,18 +30,10 @@ from ..runtime.ports import Clock
 from ..runtime.result import Result, result_of_run
 from ..runtime.run_context import Leaves, RunContext
 from .acceptance import check_unchanged
-from .arguments import (
-    NOTHING_GIVEN,
-    ResumeOptions,
-    TypedResumeOptions,
-    check_deps,
-    check_names,
-    check_priced,
-    model_of,
-)
+from .arguments import check_deps, check_priced, model_of
 from .background import AsyncEvents, Events
+from .options import NOTHING_GIVEN, ResumeOptions, check_names, clean_text
 from .runner import Acquisition, Runner, leaving
-from .start import clean_text
 from .subruns import asking_run, called_runs, waiting_called, waits_for_called, with_question
 
 REASON_CHARS = 2000
@@ -56,7 +48,7 @@ class Continuation(NamedTuple):
     resumed: bool
 
 
-def resume(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Result:
+def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
     """
     Go on with a run to its end, or until it waits; see `fsm.engine.Engine.resume`.
 
@@ -72,7 +64,7 @@ def resume(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -
     return performed(runner, continuation(runner, run_id, **options))
 
 
-async def aresume(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Result:
+async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
     """Do the same as `resume` on the running event loop."""
     runner = runner.runner_of(runner.journal.reader.run(run_id))
     called = asked_by_message(runner, run_id, options)
@@ -83,7 +75,7 @@ async def aresume(runner: Runner, run_id: str, **options: Unpack[TypedResumeOpti
 
 
 def resume_stream(
-    runner: Runner, run_id: str, leaves: Leaves | None = None, **options: Unpack[TypedResumeOptions]
+    runner: Runner, run_id: str, leaves: Leaves | None = None, **options: Unpack[ResumeOptions]
 ) -> Generator[Event, None, None]:
     """
     Do the same as `resume` and yield the events; those of a task that takes the answer come first.
@@ -103,7 +95,7 @@ def resume_stream(
 
 
 async def aresume_stream(
-    runner: Runner, run_id: str, leaves: Leaves | None = None, **options: Unpack[TypedResumeOptions]
+    runner: Runner, run_id: str, leaves: Leaves | None = None, **options: Unpack[ResumeOptions]
 ) -> AsyncGenerator[Event, None]:
     """Do the same as `resume_stream` on the running event loop."""
     runner = runner.runner_of(runner.journal.reader.run(run_id))
@@ -119,12 +111,12 @@ async def aresume_stream(
             yield event
 
 
-def resuming_events(runner: Runner, run_id: str, options: TypedResumeOptions) -> Events:
+def resuming_events(runner: Runner, run_id: str, options: ResumeOptions) -> Events:
     """Return what goes on with a run in the background."""
     return lambda leaves: resume_stream(runner, run_id, leaves, **options)
 
 
-def aresuming_events(runner: Runner, run_id: str, options: TypedResumeOptions) -> AsyncEvents:
+def aresuming_events(runner: Runner, run_id: str, options: ResumeOptions) -> AsyncEvents:
     """Do the same as `resuming_events` for an event loop."""
     return lambda leaves: aresume_stream(runner, run_id, leaves, **options)
 
@@ -199,7 +191,7 @@ def asked_by_message(runner: Runner, run_id: str, options: ResumeOptions) -> str
     return called
 
 
-def continuation(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Continuation | Result:
+def continuation(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Continuation | Result:
     """Return how a run goes on, or its result when there is nothing to do."""
     drive, walk = take_up(runner, run_id, **options)
     if walk is not None:
@@ -209,16 +201,14 @@ def continuation(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptio
     return result_of_run(drive.run, runner.journal.reader)
 
 
-def take_up(
-    runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]
-) -> tuple[RunContext, Steps | None]:
+def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tuple[RunContext, Steps | None]:
     """
     Return the drive of a run and what to walk: None when there is nothing to do, and then no lease is held.
 
     The options are those of `fsm.engine.Engine.resume`. What can be refused by the arguments alone is refused before the
     lease is taken, what depends on the run only after it: before, another driver could still change the answer.
     """
-    check_names(options, TypedResumeOptions, "resume")
+    check_names(options, ResumeOptions.__annotations__, "resume")
     answer, outcome = options.get("answer"), options.get("outcome")
     model, connections = options.get("model"), options.get("connections") or {}
     deps = options.get("deps") if options.get("deps") is not None else runner.settings.deps

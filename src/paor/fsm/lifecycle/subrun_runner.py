@@ -4,7 +4,7 @@ Workflows of tasks, driven: a workflow started as a run that calls its tasks, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +15,10 @@ from ...states.settings.limits import Limits, merged_limits
 from ..runtime.loop import Steps
 from ..runtime.result import Result
 from ..runtime.run_context import RunContext
-from .arguments import DocumentLike, ResumeOptions
+from .arguments import DocumentLike
 from .earlier import before_task
 from .model_facts import Pending
+from .options import OPTIONS, ResumeOptions, RunOptions, run_options
 from .resume import Continuation, aperformed, continuation, resume
 from .runner import Acquisition, Runner, leaving
 from .start import NewRun, new_run
@@ -74,9 +75,10 @@ class SubrunDriver:
 
     def _new(self, runner: Runner, caller: RunContext, call: CalledRun) -> Pending[NewRun]:
         """Check the arguments of a called run; a task obeys the policy of its workflow in every process."""
-        settings, model = runner.settings, None
+        settings, options = runner.settings, {**call.options, "deps": _deps(runner, caller, call)}
         if call.tool.drives is None:
-            settings, model = replace(settings, given_policy=caller.run.spec.policy), caller.model
+            settings = replace(settings, given_policy=caller.run.spec.policy)
+            options["model"] = caller.model
         return Pending(
             new_run(
                 settings,
@@ -84,13 +86,11 @@ class SubrunDriver:
                 call.objective,
                 call.success_criteria,
                 call.documents,
+                run_options(options),
                 position=call.position,
                 earlier=before_task(runner.journal.reader, caller.run, call.position)
                 if caller.run.spec.task == 0
                 else None,
-                model=model,
-                deps=_deps(runner, caller, call),
-                **call.options,
             )
         )
 
@@ -109,21 +109,22 @@ def _acquisition(runner: Runner, caller: RunContext, new: NewRun) -> Acquisition
 
 
 def _deps(runner: Runner, caller: RunContext, call: CalledRun) -> Any:
-    """Return what the tools of a called run get: its engine's, and where that has none, and for a task, the caller's."""
-    own = runner.settings.deps if call.tool.drives is not None else None
-    return own if own is not None else caller.deps
+    """Return what the tools of a called run get: the tool's, else its engine's, and without both, and for a task, the caller's."""
+    engines = runner.settings.deps if call.tool.drives is not None else None
+    given = (call.tool.options["deps"], engines, caller.deps)
+    return next((deps for deps in given if deps is not None), None)
 
 
 def _inherited_options(runner: Runner, caller: RunContext, call: CalledRun) -> ResumeOptions:
-    """Return what a called run is resumed with: what its caller was given, a task the model, too."""
-    given: ResumeOptions = {
-        "connections": caller.connections,
+    """Return what a called run is resumed with: what its tool and its caller were given."""
+    own = call.tool.options
+    return {
+        "connections": {**caller.connections, **(own["connections"] or {})},
         "deps": _deps(runner, caller, call),
         "accept_changes": caller.accepting,
+        "model": caller.model if call.tool.drives is None else own["model"],
+        "output_type": own["output_type"],
     }
-    if call.tool.drives is None:
-        given["model"] = caller.model
-    return given
 
 
 def new_workflow(
@@ -132,7 +133,7 @@ def new_workflow(
     success_criteria: Sequence[str],
     documents: Sequence[DocumentLike],
     tasks: Sequence[Task] | None,
-    options: dict[str, Any],
+    given: RunOptions[Any],
     earlier: Earlier | None = None,
 ) -> Pending[NewRun]:
     """
@@ -141,36 +142,20 @@ def new_workflow(
     Args:
         runner: That will drive it.
         objective, success_criteria, documents, tasks: See `fsm.engine.Engine.run_workflow`.
-        options: Of each task, as `fsm.lifecycle.subruns.task_options` gives them.
+        given: The options of each task, some of which are the whole's.
         earlier: What it goes on from, where it is a round of a conversation.
 
     Raises:
         UsageError: A bad argument.
     """
-    if options.get("workflow") is not None:
+    if given["workflow"] is not None:
         raise UsageError("a workflow file is for one run; a workflow of several tasks has none")
     settings, salt = runner.settings, runner.ids.salt
     success_criteria = as_list(success_criteria)
-    Pending(
-        new_run(settings, salt, objective, success_criteria, (), **options)
-    )  # as the tasks will be started
-    position = workflow_position(tasks, options)
-    own = (
-        "language",
-        "user_language",
-        "context",
-        "instructions",
-        "model",
-        "connections",
-        "deps",
-        "output_type",
-        "key",
-        "metadata",
-    )
-    given = {name: options[name] for name in own if name in options}
-    chosen = merged_limits(settings.limits, options.get("limits"))
-    bounds = chosen.model_copy(update={"max_steps": TASKS_MAX})
-    given |= {"mode": "batch", "limits": bounds}
+    Pending(new_run(settings, salt, objective, success_criteria, (), given))  # as the tasks will be started
+    bounds = merged_limits(settings.limits, given["limits"]).model_copy(update={"max_steps": TASKS_MAX})
+    options: Mapping[str, Any] = given
+    own = {name: options[name] for name, option in OPTIONS.items() if option.of_whole}
     return Pending(
         new_run(
             settings,
@@ -178,8 +163,8 @@ def new_workflow(
             objective,
             success_criteria,
             documents,
-            position=position,
+            run_options({**own, "mode": "batch", "limits": bounds}),
+            position=workflow_position(tasks, given),
             earlier=earlier,
-            **given,
         )
     )
