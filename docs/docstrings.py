@@ -47,7 +47,7 @@ def parsed(docstring: str) -> Docstring:
             continue
         _take(made, paragraphs, section, lines)
         section, lines = found[1], [found[2].strip()] if found[2].strip() else []
-    made.text = markdown("\n".join(paragraphs).strip())
+    made.text = _markdown("\n".join(paragraphs).strip())
     return made
 
 
@@ -65,9 +65,9 @@ def _take(made: Docstring, paragraphs: list[str], section: str, lines: list[str]
     elif section == "Raises":
         made.raises = _entries(block)
     elif section in ("Returns", "Yields"):
-        made.returns = markdown(" ".join(block.split()))
+        made.returns = _markdown(" ".join(block.split()))
     elif section == "Source" and lines:
-        made.source = markdown(" ".join(" ".join(lines).split()))
+        made.source = _markdown(" ".join(" ".join(lines).split()))
 
 
 def _entries(block: str) -> list[tuple[str, str]]:
@@ -79,10 +79,10 @@ def _entries(block: str) -> list[tuple[str, str]]:
             found.append((entry["names"], entry["text"]))
         elif found and line.strip():
             found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
-    return [(names, markdown(text)) for names, text in found]
+    return [(names, _markdown(text)) for names, text in found]
 
 
-def markdown(text: str) -> str:
+def _markdown(text: str) -> str:
     """Return a docstring's text as Markdown: code in single backticks, stars of arguments as code."""
     text = re.sub(r"``(.+?)``", r"`\1`", text, flags=re.DOTALL)
     return re.sub(r"(?<![*\w`])\*(\w+)\*(?![*\w`])", r"`\1`", text)

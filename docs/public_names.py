@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, is_typeddict
 
-from docstrings import Docstring, markdown, parsed
+from docstrings import Docstring, parsed
 
 import paor
 
@@ -146,13 +146,18 @@ def _options(kind: type) -> Member:
     for base in (*getattr(kind, "__orig_bases__", ()), kind):
         if not is_typeddict(base):
             continue
+        made.doc.named = parsed(ast.get_docstring(_node(base)) or "").named | made.doc.named
         for node in _node(base).body:
-            if isinstance(node, ast.AnnAssign) and isinstance(node.annotation, ast.Subscript):
-                name, (shape, option) = ast.unparse(node.target), node.annotation.slice.elts  # type: ignore[attr-defined]
-                default = next((item.value for item in option.keywords if item.arg == "default"), None)
-                shown = "None" if default is None else ast.unparse(default)
-                made.fields[name] = (ast.unparse(shape), shown.replace("MappingProxyType({})", "{}"))
-                made.doc.named[name] = markdown(ast.literal_eval(option.args[0]))
+            if isinstance(node, ast.AnnAssign):
+                shape, default = (
+                    node.annotation,
+                    "False" if ast.unparse(node.annotation) == "bool" else "None",
+                )
+                if isinstance(shape, ast.Subscript) and ast.unparse(shape.value) == "Annotated":
+                    shape, option = shape.slice.elts  # type: ignore[attr-defined]
+                    given = [ast.unparse(item.value) for item in option.keywords if item.arg == "default"]
+                    default = given[0].replace("MappingProxyType({})", "{}") if given else default
+                made.fields[ast.unparse(node.target)] = (ast.unparse(shape), default)
     return made
 
 

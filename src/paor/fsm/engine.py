@@ -16,8 +16,6 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
-from typing_extensions import TypeVar
-
 from ..prompts.model import Model
 from ..states.base.errors import LeaseHeld, UsageError
 from ..states.run.spec import Mode, Spec
@@ -39,7 +37,15 @@ from .lifecycle.keyed_start import run_of_key
 from .lifecycle.listening import abatches, checked_after, each, listen
 from .lifecycle.look import result_now, waiting_results
 from .lifecycle.model_facts import Pending
-from .lifecycle.options import AnswerOptions, ForkOptions, OutputType, ResumeOptions, RunOptions, run_options
+from .lifecycle.options import (
+    AnswerOptions,
+    ForkOptions,
+    OutputType,
+    ResumeOptions,
+    RunOptions,
+    T,
+    run_options,
+)
 from .lifecycle.output_type import typed, typed_event, with_output
 from .lifecycle.recover import Recovery, arecover, recover
 from .lifecycle.resume import aperformed, aresume, aresuming_events, performed, resume, resuming_events
@@ -58,8 +64,6 @@ from .runtime.result import Result
 if TYPE_CHECKING:
     from .journal.rows import RunRow
     from .versioning.changes import ChangedPart
-
-T = TypeVar("T", default=Any)
 
 
 class Engine:

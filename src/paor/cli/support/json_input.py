@@ -9,10 +9,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from ...fsm.lifecycle.arguments import text_of_file
-from ...fsm.lifecycle.options import HINTS, nearest
+from ...fsm.lifecycle.options import TYPES, nearest
 from ...fsm.lifecycle.resume import answer_of
 from ...states.base.errors import InvalidAnswer, UsageError
 from ...states.records.questions import Question
@@ -30,23 +30,13 @@ _SAME = {
 BOUNDS = ("max_steps", "token_budget", "time_budget_s", "tool_timeout_s")
 
 
-class Kind(NamedTuple):
-    """
-    What the value of a field of ``--input`` must be.
+Kind = tuple[str, Any, Any]
+"""What the value of a field must be: in words, as types, and of a list the types of its items."""
 
-    Attributes:
-        words: For people.
-        types: Of the value.
-        items: Of each item, where it is a list.
-    """
-
-    words: str
-    types: Any
-    items: Any = str
-
-
-TEXT, NUMBER, BOOLEAN = Kind("a text", str), Kind("a number", int | float), Kind("true or false", bool)
-OBJECT, TEXTS = Kind("an object", dict), Kind("a list of texts", list)
+TEXT: Kind = ("a text", str, None)
+OBJECT: Kind = ("an object", dict, None)
+BOOLEAN: Kind = ("true or false", bool, None)
+TEXTS: Kind = ("a list of texts", list, str)
 
 
 def _kind(hint: Any) -> Kind | None:
@@ -54,21 +44,21 @@ def _kind(hint: Any) -> Kind | None:
     members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     by_origin = {get_origin(item) or item: item for item in members}
     if Sequence in by_origin:
-        return TEXTS if get_args(by_origin[Sequence]) == (str,) else Kind("a list of objects", list, dict)
+        return TEXTS if get_args(by_origin[Sequence]) == (str,) else ("a list of objects", list, dict)
     if bool in by_origin:
         return BOOLEAN
     is_text = str in by_origin or Literal in by_origin
     if Mapping in by_origin:
-        return Kind("a text or an object", str | dict) if is_text else OBJECT
+        return ("a text or an object", str | dict, None) if is_text else OBJECT
     return TEXT if is_text else None
 
 
 FIELDS: Mapping[str, Kind] = {
-    **{name: kind for name, hint in HINTS.items() if (kind := _kind(hint.__origin__)) is not None},
+    **{name: kind for name, hint in TYPES.items() if (kind := _kind(hint)) is not None},
     **dict.fromkeys(("objective", "prompt_template_file", "output", "durability", "app"), TEXT),
     **dict.fromkeys(("web", "enrich", "tasks"), BOOLEAN),
-    **dict.fromkeys(BOUNDS, NUMBER),
-    "documents": Kind("a list of texts", list, str | dict),
+    **dict.fromkeys(BOUNDS, ("a number", int | float, None)),
+    "documents": ("a list of texts", list, str | dict),
     "success_criteria": TEXTS,
     "policy": OBJECT,
 }
@@ -137,14 +127,12 @@ def snake(name: str) -> str:
 
 def _check_field(where: str, key: str, name: str, value: Any) -> Any:
     """Return a field's value; what has to be a text, list or number is one."""
-    kind = FIELDS[name]
-    if kind.types is list and isinstance(value, str):
+    words, types, items = FIELDS[name]
+    if types is list and isinstance(value, str):
         return value.split(",") if name == "tools" else [value]
-    good = isinstance(value, kind.types) and (kind.types is bool or not isinstance(value, bool))
-    if good and kind.types is list:
-        good = all(isinstance(item, kind.items) for item in value)
-    if not good:
-        raise UsageError(f"{where}: {key} must be {kind.words}")
+    good = isinstance(value, types) and (types is bool or not isinstance(value, bool))
+    if not good or (types is list and not all(isinstance(item, items) for item in value)):
+        raise UsageError(f"{where}: {key} must be {words}")
     return value
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from ...fsm.lifecycle.options import OPTIONS
+from ...fsm.lifecycle.options import OPTIONS, Use
 from ...states.run.labels import NAME
 
 DEFAULT_JOURNAL = "paor.db"
@@ -92,10 +92,9 @@ def run_flags(*, chat: bool = False) -> Iterator[Decorator]:
     """Yield the options of a run that have a flag, in their order; of *chat* those that each round has."""
     for name, known in OPTIONS.items():
         flag, _, placeholder = known.flag.partition(" ")
-        if not flag or (chat and not known.chat):
+        if not flag or (chat and Use.CHAT not in known.use):
             continue
-        text = known.brief or known.help
         if placeholder:
-            yield option(flag, placeholder, text, name, **_MORE.get(name, {}))
+            yield option(flag, placeholder, known.help, name, **_MORE.get(name, {}))
         else:
-            yield click.option(flag, name, is_flag=True, help=text)
+            yield click.option(flag, name, is_flag=True, help=known.help)

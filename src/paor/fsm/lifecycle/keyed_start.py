@@ -10,14 +10,14 @@ from ..journal.reader import JournalReader
 from ..journal.store import KeyTaken
 from ..runtime.result import Result
 from .fallback import stand_in
-from .options import OPTIONS
+from .options import OPTIONS, Use
 from .resume import Continuation, continuation
 from .runner import Runner
 from .start import NewRun, input_references
 
 SAID = (
     *("objective", "success_criteria"),
-    *(name for name, option in OPTIONS.items() if option.recorded and name not in ("key", "metadata")),
+    *(name for name, option in OPTIONS.items() if Use.SPEC in option.use and name not in ("key", "metadata")),
     *("own_instructions", "output_schema", "workflow", "flow", "task", "tasks"),
 )
 """Fields of a spec that only the caller of the start decides, and no engine."""

@@ -48,9 +48,11 @@ class Continuation(NamedTuple):
     resumed: bool
 
 
-def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
+def continuations(
+    runner: Runner, run_id: str, options: ResumeOptions
+) -> Iterator[tuple[Runner, Continuation | Result]]:
     """
-    Go on with a run to its end, or until it waits; see `fsm.engine.Engine.resume`.
+    Yield how a run goes on, and who drives it; each is taken up after the one before was driven.
 
     An answer that is given to a run which waits for one that it has called, such as a workflow for its task, is for the run that
     asks. That one goes on first, so that a crash between the two leaves a caller whose called run has ended, which any resume
@@ -59,66 +61,41 @@ def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Res
     runner = runner.runner_of(runner.journal.reader.run(run_id))
     called = asked_by_message(runner, run_id, options)
     if called is not None:
-        resume(runner, called, **options)
+        yield from continuations(runner, called, options)
         options = {**options, **NOTHING_GIVEN}
-    return performed(runner, continuation(runner, run_id, **options))
+    yield runner, continuation(runner, run_id, **options)
+
+
+def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
+    """Go on with a run to its end, or until it waits; see `fsm.engine.Engine.resume`."""
+    return [performed(by, found) for by, found in continuations(runner, run_id, options)][-1]
 
 
 async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
     """Do the same as `resume` on the running event loop."""
-    runner = runner.runner_of(runner.journal.reader.run(run_id))
-    called = asked_by_message(runner, run_id, options)
-    if called is not None:
-        await aresume(runner, called, **options)
-        options = {**options, **NOTHING_GIVEN}
-    return await aperformed(runner, continuation(runner, run_id, **options))
-
-
-def resume_stream(
-    runner: Runner, run_id: str, leaves: Leaves | None = None, **options: Unpack[ResumeOptions]
-) -> Generator[Event, None, None]:
-    """
-    Do the same as `resume` and yield the events; those of a task that takes the answer come first.
-
-    Args:
-        runner: That drives it.
-        run_id: The run.
-        leaves: Whether to leave it between two calls.
-        **options: See `fsm.engine.Engine.resume`.
-    """
-    runner = runner.runner_of(runner.journal.reader.run(run_id))
-    called = asked_by_message(runner, run_id, options)
-    if called is not None:
-        yield from resume_stream(runner, called, leaves, **options)
-        options = {**options, **NOTHING_GIVEN}
-    yield from events_of(runner, continuation(runner, run_id, **options), leaves)
-
-
-async def aresume_stream(
-    runner: Runner, run_id: str, leaves: Leaves | None = None, **options: Unpack[ResumeOptions]
-) -> AsyncGenerator[Event, None]:
-    """Do the same as `resume_stream` on the running event loop."""
-    runner = runner.runner_of(runner.journal.reader.run(run_id))
-    called = asked_by_message(runner, run_id, options)
-    if called is not None:
-        async with aclosing(aresume_stream(runner, called, leaves, **options)) as events:
-            async for event in events:
-                yield event
-        options = {**options, **NOTHING_GIVEN}
-    found = continuation(runner, run_id, **options)
-    async with aclosing(aevents_of(runner, found, leaves)) as events:
-        async for event in events:
-            yield event
+    return [await aperformed(by, found) for by, found in continuations(runner, run_id, options)][-1]
 
 
 def resuming_events(runner: Runner, run_id: str, options: ResumeOptions) -> Events:
-    """Return what goes on with a run in the background."""
-    return lambda leaves: resume_stream(runner, run_id, leaves, **options)
+    """Return what goes on with a run in the background; the events of a task that takes the answer come first."""
+
+    def events(leaves: Leaves | None) -> Generator[Event, None, None]:
+        for by, found in continuations(runner, run_id, options):
+            yield from events_of(by, found, leaves)
+
+    return events
 
 
 def aresuming_events(runner: Runner, run_id: str, options: ResumeOptions) -> AsyncEvents:
     """Do the same as `resuming_events` for an event loop."""
-    return lambda leaves: aresume_stream(runner, run_id, leaves, **options)
+
+    async def events(leaves: Leaves | None) -> AsyncGenerator[Event, None]:
+        for by, found in continuations(runner, run_id, options):
+            async with aclosing(aevents_of(by, found, leaves)) as stream:
+                async for event in stream:
+                    yield event
+
+    return events
 
 
 def performed(runner: Runner, found: Continuation | Result) -> Result:

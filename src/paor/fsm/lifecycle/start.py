@@ -45,7 +45,7 @@ from .arguments import (
 from .fallback import fallback_of, warn_of_legacy
 from .instructions import Instructions, instructions_text
 from .model_facts import Looking, ModelFacts, facts_of, said_by
-from .options import OPTIONS, RunOptions, clean_text, transcript_of
+from .options import OPTIONS, RunOptions, Use, clean_text, transcript_of
 from .settings import EngineSettings, phase_templates
 
 if TYPE_CHECKING:
@@ -364,7 +364,7 @@ def spec_of(objective: str, success_criteria: Sequence[str], given: RunOptions[A
     if criteria is None:
         raise UsageError("success_criteria must be a list of non-empty texts")
     options: Mapping[str, Any] = given
-    recorded = {name: options[name] for name, option in OPTIONS.items() if option.recorded}
+    recorded = {name: options[name] for name, option in OPTIONS.items() if Use.SPEC in option.use}
     return Spec(
         **recorded
         | {

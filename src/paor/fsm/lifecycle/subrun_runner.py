@@ -18,7 +18,7 @@ from ..runtime.run_context import RunContext
 from .arguments import DocumentLike
 from .earlier import before_task
 from .model_facts import Pending
-from .options import OPTIONS, ResumeOptions, RunOptions, run_options
+from .options import OPTIONS, ResumeOptions, RunOptions, Use, run_options
 from .resume import Continuation, aperformed, continuation, resume
 from .runner import Acquisition, Runner, leaving
 from .start import NewRun, new_run
@@ -155,7 +155,7 @@ def new_workflow(
     Pending(new_run(settings, salt, objective, success_criteria, (), given))  # as the tasks will be started
     bounds = merged_limits(settings.limits, given["limits"]).model_copy(update={"max_steps": TASKS_MAX})
     options: Mapping[str, Any] = given
-    own = {name: options[name] for name, option in OPTIONS.items() if option.of_whole}
+    own = {name: options[name] for name, option in OPTIONS.items() if Use.WHOLE in option.use}
     return Pending(
         new_run(
             settings,

@@ -42,7 +42,7 @@ from ..runtime.calls import EffectPending
 from ..runtime.result import Result
 from ..runtime.tool_context import CallContext
 from .arguments import profile_of
-from .options import NO_OPTIONS, OPTIONS, RunOptions, clean_text
+from .options import NO_OPTIONS, OPTIONS, RunOptions, Use, clean_text
 from .start import WorkflowPosition, texts_of
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def workflow_position(tasks: Iterable[Task] | None, given: RunOptions[Any]) -> W
     kept = {
         name: options[name]
         for name, option in OPTIONS.items()
-        if option.of_tasks and options[name] != option.default
+        if Use.TASKS in option.use and options[name] != option.default
     }
     if given["transcript"]:
         kept["transcript"] = [turn.wire() for turn in kept["transcript"]]
@@ -237,7 +237,7 @@ def run_tool(
     """Return a runner's runs as a tool; see `fsm.engine.Engine.as_tool`."""
     options: Mapping[str, Any] = given
     for own, option in OPTIONS.items():
-        if not option.of_calls and options[own] != option.default:
+        if Use.ONE_RUN in option.use and options[own] != option.default:
             raise UsageError(f"as_tool: {own} is of one run, and each call of the tool is another one")
     if not isinstance(name, str) or not isinstance(description, str) or not description.strip():
         raise UsageError("a run as a tool needs a name, and a description of what it is for")
