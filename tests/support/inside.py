@@ -6,6 +6,7 @@ Tests use the public face; what it has no name for is imported here, so that a m
 
 from __future__ import annotations
 
+from paor.cli.support.json_input import FIELDS
 from paor.fsm.journal.leases import current_owner
 from paor.fsm.journal.payloads import REMEMBERED, Payload, Stager, salted_digest
 from paor.fsm.journal.prompts import prompt_places
@@ -56,6 +57,7 @@ __all__ = [
     "COLUMNS",
     "EXCERPT",
     "EXECUTING",
+    "FIELDS",
     "FINAL",
     "HASHED",
     "OLDEST",

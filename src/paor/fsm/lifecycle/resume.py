@@ -187,7 +187,8 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
     """
     check_names(options, ResumeOptions.__annotations__, "resume")
     answer, outcome = options.get("answer"), options.get("outcome")
-    model, connections = options.get("model"), options.get("connections") or {}
+    model = options.get("model")
+    connections = {**(options.get("connections") or {}), **runner.settings.connections}
     deps = options.get("deps") if options.get("deps") is not None else runner.settings.deps
     journal = runner.journal
     chosen = model_of(model) if model is not None else runner.settings.model

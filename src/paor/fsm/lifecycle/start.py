@@ -165,7 +165,7 @@ def new_run(
             earlier, said_before = as_transcript(earlier)
             transcript = (*said_before, *transcript)
     inputs = documents_of(documents, size_max=limits.document_bytes)
-    names, connections = given["tools"], given["connections"] or {}
+    names, connections = given["tools"], {**(given["connections"] or {}), **settings.connections}
     kept = earlier.inputs if earlier is not None else ()
     if position is None:
         inputs = [replace(item, label="") for item in inputs]
@@ -237,7 +237,7 @@ def new_run(
     scrub = said_scrubber(chosen)
     spec, inputs = _without_keys(spec, scrub), [without_keys(document, scrub) for document in inputs]
     return NewRun(
-        spec, inputs, chosen, dict(connections), deps, from_caller, notices, given["output_type"], earlier
+        spec, inputs, chosen, connections, deps, from_caller, notices, given["output_type"], earlier
     )
 
 

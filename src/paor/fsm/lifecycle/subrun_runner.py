@@ -15,7 +15,7 @@ from ...states.settings.limits import Limits, merged_limits
 from ..runtime.loop import Steps
 from ..runtime.result import Result
 from ..runtime.run_context import RunContext
-from .arguments import DocumentLike
+from .arguments import DocumentLike, model_of
 from .earlier import before_task
 from .model_facts import Pending
 from .options import OPTIONS, ResumeOptions, RunOptions, Use, run_options
@@ -36,17 +36,24 @@ class SubrunDriver:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
-        self._others: dict[int, Runner] = {}
+        self._others: dict[tuple[int, int], tuple[Any, Runner | None]] = {}
 
     def runner_for(self, tool: RunTool) -> Runner:
         """Return what drives the runs of a tool: the engine that it was made by, on the caller's journal."""
         if tool.drives is None:
             return self._runner
-        own: Runner | None = self._others.get(id(tool.drives))
-        if own is None or own.settings is not tool.drives.settings:  # its engine may have got another model
-            here = self._runner
-            own = tool.drives.with_ports(tool.drives.settings, here.journal, here.clock, here.ids)
-            self._others[id(tool.drives)] = own
+        place, settings = (id(tool.drives), id(tool.options)), tool.drives.settings
+        of_engine, own = self._others.get(place, (None, None))
+        if own is None or of_engine is not settings:  # its engine may have got another model
+            here, given = self._runner, tool.options
+            of_tool = replace(
+                settings,
+                model=model_of(given["model"]) if given["model"] is not None else settings.model,
+                deps=given["deps"] if given["deps"] is not None else settings.deps,
+                connections=given["connections"] or {},
+            )
+            own = tool.drives.with_ports(of_tool, here.journal, here.clock, here.ids)
+            self._others[place] = settings, own
         return own
 
     def limits_of(self, mode: Mode, tool: RunTool) -> Limits:
@@ -109,22 +116,22 @@ def _acquisition(runner: Runner, caller: RunContext, new: NewRun) -> Acquisition
 
 
 def _deps(runner: Runner, caller: RunContext, call: CalledRun) -> Any:
-    """Return what the tools of a called run get: the tool's, else its engine's, and without both, and for a task, the caller's."""
-    engines = runner.settings.deps if call.tool.drives is not None else None
-    given = (call.tool.options["deps"], engines, caller.deps)
-    return next((deps for deps in given if deps is not None), None)
+    """Return what the tools of a called run get: its engine's, and where that has none, and for a task, the caller's."""
+    own = runner.settings.deps if call.tool.drives is not None else None
+    return own if own is not None else caller.deps
 
 
 def _inherited_options(runner: Runner, caller: RunContext, call: CalledRun) -> ResumeOptions:
-    """Return what a called run is resumed with: what its tool and its caller were given."""
-    own = call.tool.options
-    return {
-        "connections": {**caller.connections, **(own["connections"] or {})},
+    """Return what a called run is resumed with: what its caller was given, a task the model, too."""
+    given: ResumeOptions = {
+        "connections": caller.connections,
         "deps": _deps(runner, caller, call),
         "accept_changes": caller.accepting,
-        "model": caller.model if call.tool.drives is None else own["model"],
-        "output_type": own["output_type"],
+        "output_type": call.tool.options["output_type"],
     }
+    if call.tool.drives is None:
+        given["model"] = caller.model
+    return given
 
 
 def new_workflow(

@@ -304,11 +304,7 @@ def _call_of(
         **tool.options,
         "language": tool.options["language"] or caller.spec.language or None,
         "limits": _bounded(limits, remaining_budgets(caller)),
-        "connections": {
-            **dict.fromkeys(caller.spec.connections),
-            **drive.connections,
-            **(tool.options["connections"] or {}),
-        },
+        "connections": dict.fromkeys(caller.spec.connections) | drive.connections,
     }
     return CalledRun(tool.name, tool, position, None, _objective_of(tool, arguments), options=options)
 
