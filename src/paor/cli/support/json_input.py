@@ -175,7 +175,7 @@ def answer_value(text: str, question: Question | None, flag: str = "--answer ") 
     wrong: list[str] = []
     for value in forms:
         try:
-            answer_of(question, value, None, None)
+            answer_of(question, {"answer": value})
         except InvalidAnswer as error:
             wrong.append(str(error))
         else:

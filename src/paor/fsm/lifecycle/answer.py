@@ -60,15 +60,7 @@ def answer_run(runner: Runner, run_id: str, question: str, **given: Unpack[Answe
         asked = drive.run.waiting_for
         check_open(journal, journal.run(row.run_id), asked, options)  # as it is under the lease
         assert asked is not None, "an answer to nothing is refused"
-        reply = answer_of(
-            asked,
-            given.get("answer"),
-            given.get("outcome"),
-            given.get("result"),
-            given.get("reason"),
-            given.get("actor"),
-            own=drive.run.state not in PHASES,
-        )
+        reply = answer_of(asked, given, own=drive.run.state not in PHASES)
         check_approved(drive.run, drive.kit, reply, said_scrubber(drive.model, drive.given), runner.clock)
         if (
             asked.kind != "approval"

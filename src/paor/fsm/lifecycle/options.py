@@ -412,22 +412,18 @@ class ResumeOptions(AnswerOptions, Generic[T], total=False):
     output_type: OutputType[T]
 
 
-class ForkOptions(TypedDict, total=False):
+class ForkOptions(AnswerOptions, total=False):
     """
-    What a fork takes by keyword beside where it leaves its parent.
+    What a fork takes by keyword beside where it leaves its parent; an answer if that waited at this row.
 
     Attributes:
-        answer, outcome, result, actor, connections, deps: As for `resume`, the first four if the parent waited at this row.
+        connections, deps: As for `resume`.
         model: Used instead of the engine's; if its name differs from the parent's, the fork's own spec records it.
         limits: The limits that change for the fork's own rows, as for `run`; all others stay the parent's.
         policy, prompt_template: Used instead of the parent's for the fork's own rows.
         current: Take this engine's prompts, rules, tool schemas and policy instead of those that the parent recorded.
     """
 
-    answer: Any
-    outcome: str | None
-    result: Any
-    actor: str | None
     connections: Mapping[str, Any] | None
     deps: Any
     model: Model | str | None

@@ -32,7 +32,7 @@ from ..runtime.run_context import Leaves, RunContext
 from .acceptance import check_unchanged
 from .arguments import check_deps, check_priced, model_of
 from .background import AsyncEvents, Events
-from .options import NOTHING_GIVEN, ResumeOptions, check_names, clean_text
+from .options import NOTHING_GIVEN, AnswerOptions, ResumeOptions, check_names, clean_text
 from .runner import Acquisition, Runner, leaving
 from .subruns import asking_run, called_runs, waiting_called, waits_for_called, with_question
 
@@ -228,15 +228,8 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
         if told or question is None:  # a workflow whose task waits no more goes on without anybody's message
             check_open(journal.reader, row, question, options)
         assert question is not None, "an answer to nothing is refused"
-        reply = answer_of(
-            question,
-            answer,
-            outcome,
-            options.get("result"),
-            options.get("reason"),
-            options.get("actor"),
-            own=drive.run.state not in PHASES,
-        )
+        said: ResumeOptions = {**options, "outcome": outcome}
+        reply = answer_of(question, said, own=drive.run.state not in PHASES)
         check_approved(drive.run, drive.kit, reply, said_scrubber(drive.model, drive.given), runner.clock)
     except BaseException:
         journal.leases.release(drive.run.number, drive.fence)
@@ -355,32 +348,20 @@ def _timeout_answer(runner: Runner, run: Run) -> Answer | None:
     return timeout_answer(run, runner.journal.reader.rows(run.number), runner.clock.now_us())
 
 
-def answer_of(
-    question: Question,
-    answer: Any,
-    outcome: str | None,
-    result: Any,
-    reason: str | None = None,
-    actor: str | None = None,
-    *,
-    own: bool = False,
-) -> Answer:
+def answer_of(question: Question, options: AnswerOptions, *, own: bool = False) -> Answer:
     """
     Return what somebody answered as its JSON form says it, so that a crash right after it changes nothing.
 
     Args:
         question: What the run waits for.
-        answer: To a question or an approval.
-        outcome: Of an effect in doubt.
-        result: What that returned, or for ``fail`` what went wrong.
-        reason: Why, in the words of whoever decided; kept beside the answer.
-        actor: Who decided; kept beside it, too.
+        options: The answer.
         own: Whether a phase of the host's own asks, whose schema holds whatever is answered, an empty answer too.
 
     Raises:
         InvalidAnswer: It does not fit the question or the question's schema, or has no JSON form.
     """
-    given = _answer_of(question, answer, outcome, result)
+    given = _answer_of(question, options.get("answer"), options.get("outcome"), options.get("result"))
+    reason, actor = options.get("reason"), options.get("actor")
     if reason is not None:
         given = given.model_copy(update={"reason": _words_of("reason", reason, REASON_CHARS)})
     if actor is not None:
