@@ -172,7 +172,9 @@ def answer_at(run: Run, options: ForkOptions) -> Answer | None:
     answer = options.get("answer")
     if answer is None and options.get("outcome") is None:
         if options.get("actor") is not None or options.get("reason") is not None:
-            raise InvalidAnswer("an actor or a reason comes with an answer or the outcome of an effect in doubt")
+            raise InvalidAnswer(
+                "an actor or a reason comes with an answer or the outcome of an effect in doubt"
+            )
         return None
     if run.waiting_for is None:
         raise InvalidAnswer(

@@ -276,10 +276,7 @@ def with_instructions(spec: Spec, usual: Instructions | None, own: Instructions 
     """Return *spec* with the instructions of its engine and its own; raise `UsageError` where a function gives none."""
     if usual is None and own is None:
         return spec
-    texts = {
-        "instructions": instructions_text(usual, spec),
-        "own_instructions": instructions_text(own, spec),
-    }
+    texts = {"instructions": instructions_text(usual, spec), "own_instructions": instructions_text(own, spec)}
     return spec.model_copy(update=texts)
 
 
