@@ -422,32 +422,21 @@ class Engine:
         success_criteria: Sequence[str],
         documents: Sequence[DocumentLike],
         options: Mapping[str, Any],
+        tasks: Sequence[Task] | None = None,
+        *,
+        whole: bool = False,
     ) -> Start:
-        """Check the arguments of a run; nothing of it is written yet."""
-        settings, salt = self._runner.settings, self._runner.ids.salt
-        given, criteria, inputs = run_options(options), as_list(success_criteria), as_list(documents)
+        """Check the arguments of a run, or of a workflow and its tasks; nothing of it is written yet."""
+        runner, settings, given = self._runner, self._runner.settings, run_options(options)
+        said = (objective, as_list(success_criteria), as_list(documents))
+        planned = as_list(tasks)
 
         def make(earlier: Earlier | None) -> Pending[NewRun]:
-            return Pending(new_run(settings, salt, objective, criteria, inputs, given, earlier=earlier))
+            if whole:
+                return new_workflow(runner, *said, planned, given, earlier)
+            return Pending(new_run(settings, runner.ids.salt, *said, given, earlier=earlier))
 
-        return Start(self._runner, make, given)
-
-    def _new_workflow(
-        self,
-        objective: str,
-        success_criteria: Sequence[str],
-        documents: Sequence[DocumentLike],
-        tasks: Sequence[Task] | None,
-        options: Mapping[str, Any],
-    ) -> Start:
-        """Check the arguments of a workflow and of its tasks; nothing of it is written yet."""
-        given, criteria = run_options(options), as_list(success_criteria)
-        inputs, planned = as_list(documents), as_list(tasks)
-
-        def make(earlier: Earlier | None) -> Pending[NewRun]:
-            return new_workflow(self._runner, objective, criteria, inputs, planned, given, earlier)
-
-        return Start(self._runner, make, given)
+        return Start(runner, make, given)
 
     def resume(self, run_id: str, **options: Unpack[ResumeOptions[T]]) -> Result[T]:
         """
@@ -696,7 +685,7 @@ class Engine:
         Raises:
             UsageError: A bad argument; nothing was started.
         """
-        start = self._new_workflow(objective, success_criteria, documents, tasks, options)
+        start = self._new(objective, success_criteria, documents, options, tasks, whole=True)
         return typed(performed(self._runner, start.begun()), options)
 
     async def arun_workflow(
@@ -709,7 +698,7 @@ class Engine:
         **options: Unpack[RunOptions[T]],
     ) -> Result[T]:
         """Do the same as `run_workflow` on the running event loop; its tasks run there, too."""
-        start = self._new_workflow(objective, success_criteria, documents, tasks, options)
+        start = self._new(objective, success_criteria, documents, options, tasks, whole=True)
         return typed(await aperformed(self._runner, await start.abegun()), options)
 
     def submit_workflow(
@@ -735,7 +724,7 @@ class Engine:
         Raises:
             UsageError, KeyConflict, JournalError: See `submit`.
         """
-        start = self._new_workflow(objective, success_criteria, documents, tasks, options)
+        start = self._new(objective, success_criteria, documents, options, tasks, whole=True)
         return typed(submit(self._runner, start, not_before), options)
 
     async def asubmit_workflow(

@@ -108,7 +108,7 @@ def _connections(given: object) -> Mapping[str, Any]:
     return dict(given)
 
 
-def transcript_of(given: Any) -> tuple[TranscriptMessage, ...]:
+def turns_of(given: Any) -> tuple[TranscriptMessage, ...]:
     """
     Return a conversation in the form that a spec has.
 
@@ -341,7 +341,7 @@ class RunOptions(TypedDict, Generic[T], total=False):
     context: Annotated[
         str | None, Option(SPEC | TASKS | WHOLE, "--context TEXT", "Extra context for choosing actions.")
     ]
-    transcript: Annotated[Sequence[Mapping[str, str]], Option(SPEC | TASKS, default=(), read=transcript_of)]
+    transcript: Annotated[Sequence[Mapping[str, str]], Option(SPEC | TASKS, default=(), read=turns_of)]
     connections: Annotated[
         Mapping[str, Any] | None, Option(WHOLE, default=MappingProxyType({}), read=_connections)
     ]

@@ -17,7 +17,7 @@ from ...states.base.secrets import Scrubber
 from ...states.base.version import VERSION
 from ...states.records.actions import DocumentRef
 from ...states.records.observations import Message
-from ...states.records.plans import PlannedTask, TranscriptMessage
+from ...states.records.plans import PlannedTask
 from ...states.run.spec import CONTEXT_TOKENS, REVISION, TASK_TOOL, Spec
 from ...states.run.state import label_of
 from ...states.settings.limits import Limits, merged_limits
@@ -45,7 +45,7 @@ from .arguments import (
 from .fallback import fallback_of, warn_of_legacy
 from .instructions import Instructions, instructions_text
 from .model_facts import Looking, ModelFacts, facts_of, said_by
-from .options import OPTIONS, RunOptions, Use, clean_text, transcript_of
+from .options import OPTIONS, RunOptions, Use, clean_text, turns_of
 from .settings import EngineSettings, phase_templates
 
 if TYPE_CHECKING:
@@ -77,14 +77,16 @@ class WorkflowPosition:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def as_transcript(earlier: Earlier) -> tuple[Earlier, tuple[TranscriptMessage, ...]]:
-    """Return what a run goes on from without what was said, and that as a transcript."""
+def as_transcript(
+    earlier: Earlier, given: Sequence[Mapping[str, str]]
+) -> tuple[Earlier, Sequence[Mapping[str, str]]]:
+    """Return what a run goes on from with what was said as a transcript."""
     said = [
         {"role": told.item.role, "content": told.text if told.asked is None else told.asked}
         for told in earlier.told
         if told.item.role == "assistant" or told.asked is not None
     ]
-    return replace(earlier, told=()), transcript_of(said)
+    return replace(earlier, told=()), [*said, *given]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,12 +160,11 @@ def new_run(
     if not whole:
         warn_of_legacy(mode)
     profile = profile_of(given["profile"], given["stage"], mode=mode, usual=settings.profile)
-    language, transcript = given["language"] or given["user_language"], transcript_of(given["transcript"])
+    language, transcript = given["language"] or given["user_language"], given["transcript"]
     if earlier is not None:
         language = language or earlier.language
         if flow is not None:  # a workflow file reads what was said as its own variable
-            earlier, said_before = as_transcript(earlier)
-            transcript = (*said_before, *transcript)
+            earlier, transcript = as_transcript(earlier, transcript)
     inputs = documents_of(documents, size_max=limits.document_bytes)
     names, connections = given["tools"], {**(given["connections"] or {}), **settings.connections}
     kept = earlier.inputs if earlier is not None else ()
@@ -186,7 +187,7 @@ def new_run(
         mode=mode,
         fallback=fallback_of(given["fallback"], mode),
         language=clean_text(language or ""),
-        transcript=transcript,
+        transcript=turns_of(transcript),
         limits=limits_for(limits, chosen, said),
         policy=settings.policy,
         model=chosen.name,
