@@ -21,6 +21,7 @@ from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.fallback import is_owed
+from ...fsm.lifecycle.options import OPTIONS, Use
 from ...fsm.lifecycle.resume import timeout_answer
 from ...fsm.lifecycle.subruns import runs_of, unfinished_called, used_tools, waits_for_called
 from ...fsm.machine.host_rows import NO_HOST
@@ -39,7 +40,7 @@ from ..support.app import EngineOptions, engine_options
 from ..support.inputs import RunInput, run_input
 from ..support.journals import command_line, find_run
 from ..support.json_input import answer_value, json_value
-from ..support.options import QUIET, Decorator, app_option, command, option, run_flags
+from ..support.options import QUIET, Decorator, app_option, command, option, pairs
 from ..support.outcome import check_output, end
 from ..support.progress import Watch
 from ..support.run_summary import argument_lines, asking
@@ -66,7 +67,8 @@ BOUNDS = (
 
 def round_options(*, chat: bool) -> Decorator:
     """Give a command what a start of a run may be given; of *chat* what each of its rounds may."""
-    flags: tuple[Decorator, ...] = (DOCUMENT, *run_flags(chat=chat), *BOUNDS, DURABILITY, QUIET)
+
+    flags: list[Decorator] = [DOCUMENT, *run_flags(chat=chat), *BOUNDS, DURABILITY, QUIET]
 
     def decorate(function: Callable[..., int]) -> Callable[..., int]:
         for added in reversed(flags):
@@ -74,6 +76,19 @@ def round_options(*, chat: bool) -> Decorator:
         return function
 
     return decorate
+
+
+def run_flags(*, chat: bool) -> Iterator[Decorator]:
+    """Yield the options of a run that have a flag, in their order; of *chat* those that each round has."""
+    for name, known in OPTIONS.items():
+        flag, _, placeholder = known.flag.partition(" ")
+        if not flag or (chat and Use.CHAT not in known.use):
+            continue
+        more = {"multiple": True, "callback": pairs} if name == "metadata" else {}
+        if placeholder:
+            yield option(flag, placeholder, known.help, name, **more)
+        else:
+            yield click.option(flag, name, is_flag=True, help=known.help)
 
 
 @command(

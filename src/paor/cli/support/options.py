@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
-from ...fsm.lifecycle.options import OPTIONS, Use
 from ...states.run.labels import NAME
 
 DEFAULT_JOURNAL = "paor.db"
@@ -64,7 +63,7 @@ def app_option(before: str = "", after: str = "") -> Decorator:
     return option("--app", "MODULE:ENGINE", f"{before} {what} {after}".strip())
 
 
-def _pairs(_context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
+def pairs(_context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
     """Return ``K=V``, given any number of times, as a mapping; refuse what is no such pair, and a name that comes twice."""
     pairs: dict[str, str] = {}
     for text in value:
@@ -77,24 +76,9 @@ def _pairs(_context: click.Context, option: click.Parameter, value: tuple[str, .
     return pairs
 
 
-METADATA = option("--metadata", "K=V", "What to find the run by; repeatable.", multiple=True, callback=_pairs)
+METADATA = option("--metadata", "K=V", "What to find the run by; repeatable.", multiple=True, callback=pairs)
 QUIET = click.option(
     "--quiet", "-q", is_flag=True, help="Tell nothing while the run is driven: no model, no progress."
 )
 OUTPUT = option("--output", "FILE", "Write there instead of to standard output.")
 OTHER = option("--other", "FILE", "Journal of B, if it is another one.")
-
-
-_MORE: Mapping[str, Mapping[str, Any]] = {"metadata": {"multiple": True, "callback": _pairs}}
-
-
-def run_flags(*, chat: bool = False) -> Iterator[Decorator]:
-    """Yield the options of a run that have a flag, in their order; of *chat* those that each round has."""
-    for name, known in OPTIONS.items():
-        flag, _, placeholder = known.flag.partition(" ")
-        if not flag or (chat and Use.CHAT not in known.use):
-            continue
-        if placeholder:
-            yield option(flag, placeholder, known.help, name, **_MORE.get(name, {}))
-        else:
-            yield click.option(flag, name, is_flag=True, help=known.help)
