@@ -194,7 +194,7 @@ def test_a_description_that_is_no_utf8_is_mended() -> None:
 def test_criteria_may_come_from_an_iterator() -> None:
     """They were checked and then gone, and the run went on without them."""
     with made() as engine:
-        result = engine.run("When do you open?", (text for text in ["names a time"]))  # type: ignore[call-overload]
+        result = engine.run("When do you open?", (text for text in ["names a time"]))  # type: ignore[arg-type]
         assert [item.criterion for item in result.criteria] == ["names a time"]
 
 

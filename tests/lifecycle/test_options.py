@@ -62,7 +62,7 @@ def started(engine: Engine, name: str, **options: Any) -> None:
     """Call a start, with an iteration where that is what starts it."""
     found = getattr(engine, name)(*(("desk", "Ask it") if name == "as_tool" else ("Say it",)), **options)
     if inspect.isasyncgen(found):
-        asyncio.run(anext(found))  # type: ignore[arg-type]
+        asyncio.run(anext(found))
     elif inspect.iscoroutine(found):
         asyncio.run(found)
 

@@ -466,7 +466,10 @@ def test_a_called_run_that_waits_goes_on_with_the_model_deps_and_connections_of_
         seen.append((context.deps, context.connection))
         return "paid"
 
-    replies = [call_tools(step("money.pay", amount=5, connectionReference="bank")), "Five were paid."]
+    replies: list[Any] = [
+        call_tools(step("money.pay", amount=5, connectionReference="bank")),
+        "Five were paid.",
+    ]
     with engine(["never asked"], [paying], policy=Policy(approvals=("money.pay",))) as clerk:
         made = clerk.as_tool(
             "clerk",
