@@ -105,7 +105,7 @@ def test_a_link_to_a_row_survives_reload_and_back(chromium: Any, file: Path) -> 
 
 def test_why_shows_the_guard_that_closed_each_row_before(chromium: Any, file: Path, run: DeskRun) -> None:
     """Of a refused call: the row taken first, then those tried before it with the guard that closed them, the forward one in red."""
-    refused = next(row["seq"] for row in run.rows if '"reselect"' in row["canonical"])
+    refused = next(row["seq"] for row in run.rows if row["trigger"] == "reselect")
     with opened(chromium, file, f"#row-{refused}") as seen:
         seen.row()
         assert seen.text(".detail .taken").startswith("reselect")
@@ -241,10 +241,10 @@ def _changed_byte(column: str) -> Change:
     return change
 
 
-def _other_list(column: str) -> Change:
+def _other_list(key: str) -> Change:
     def change(parts: Parts) -> None:
-        values = head_of(parts)["rows"][column]
-        values[7] += 1 if column == "at" or values[7] == 0 else -1
+        row = parts["story"]["rows"][7]
+        row[key] = row[key] + 1 if key == "at" else "other"
 
     return change
 

@@ -22,7 +22,9 @@ from ..fsm.report.run_view import RunView
 from ..fsm.report.view import JournalView
 from ..states.base.errors import UnknownRun, UsageError
 
-PART = re.compile(r"index|run/(?P<run>[^/]{1,200})|rows/(?P<rows>[^/]{1,200})/(?P<chunk>[0-9]{1,7})")
+PART = re.compile(
+    r"index|run/(?P<run>[^/]{1,200})(?:/(?P<first>[0-9]{1,7}))?|rows/(?P<rows>[^/]{1,200})/(?P<chunk>[0-9]{1,7})"
+)
 """Names of the parts that are served."""
 
 CHECKED_ROWS = 5_000
@@ -89,7 +91,10 @@ class Views:
         kept = self._kept(run_id)
         with kept.lock:
             run = self._read(kept, run_id)
-            told = self._view.clean(run.chunk(int(found["chunk"])) if found["rows"] else run.head())
+            part = (
+                run.chunk(int(found["chunk"])) if found["rows"] else run.head(first=int(found["first"] or 0))
+            )
+            told = self._view.clean(part)
         checks = kept.checks if found["run"] else {}
         return json_bytes(told | checks | dict(added or {}))
 
@@ -118,11 +123,12 @@ class Views:
                 lines[row.run_id] = line
         return line
 
-    def entries(self, run_id: str, first: int) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of a run from number *first* on, each as ``seq`` and ``entry``."""
+    def entries(self, run_id: str, first: int, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of a run from number *first* on, as its story has them, at most so many."""
         kept = self._kept(run_id)
         with kept.lock:
-            return self._read(kept, run_id).entries(first)
+            rows = self._read(kept, run_id).entries(first, most)
+        return list(self._view.clean({"rows": rows})["rows"])
 
     def waits(self) -> list[dict[str, Any]]:
         """Return what waits for a person, newest run first."""

@@ -40,7 +40,7 @@ class JournalView:
 
     def part(self, name: str) -> dict[str, Any]:
         """
-        Return one part: ``index``, ``run/ID`` or ``rows/ID/CHUNK``.
+        Return one part: ``index``, ``run/ID`` or ``run/ID/FIRST`` with the story's rows from that number on, or ``rows/ID/CHUNK``.
 
         Raises:
             UsageError: There is no such part.
@@ -51,9 +51,10 @@ class JournalView:
         run_id, _, number = rest.partition("/")
         if name == "index":
             return self.index()
-        if kind == "run" and run_id and not number:
-            found = self.run(run_id).head()
-        elif kind == "rows" and number.isascii() and number.isdigit() and len(number) < 9:
+        is_number = number.isascii() and number.isdigit() and len(number) < 9
+        if kind == "run" and run_id and (is_number or name == f"run/{run_id}"):
+            found = self.run(run_id).head(first=int(number or 0))
+        elif kind == "rows" and is_number:
             found = self.run(run_id).chunk(int(number))
         else:
             raise UsageError(f"the page has no part {name[:80]!a}")
@@ -102,10 +103,6 @@ class JournalView:
     def line(self, run_id: str) -> dict[str, Any]:
         """Return what the list says of one run."""
         return self.clean(run_line(self.journal, self.journal.run(run_id)))
-
-    def entries(self, run_id: str, first: int) -> list[dict[str, Any]]:
-        """Return the rows of a run from *first* on, as the list of rows has them."""
-        return self.run(run_id).entries(first)
 
     def checks(self, run_id: str) -> dict[str, Any]:
         """Return what a replay and a verification of a run find, ``replay`` and ``verify`` of its part."""
