@@ -82,7 +82,8 @@ class StoryRow:
         said: What a model, a tool or a person said with it: a reason, an error; why it was refused; empty for nothing.
         actor: Who answered, by the name that the host gave; None when nobody said.
         judge: Who judged: ``model``, ``code``, ``person``, or empty.
-        decided: The guards that explain why the row was taken, ``not NAME`` for one that was false; none for the usual way.
+        taken: The guards of the row of the table that was taken, ``not NAME`` for one that had to be false; all that were looked at where it cannot be told.
+        decided: Those that explain why the row was taken; none for the usual way.
         tokens_in, tokens_out, cost_micro, time_us: Of this row alone.
     """
 
@@ -103,6 +104,7 @@ class StoryRow:
     said: str
     actor: str | None
     judge: str
+    taken: tuple[str, ...]
     decided: tuple[str, ...]
     tokens_in: int
     tokens_out: int
@@ -116,13 +118,13 @@ class StoryRow:
         return f"{self.came}{by}: {self.said}" if self.said else f"{self.came}{by}"
 
     def wire(self) -> dict[str, Any]:
-        """Return the JSON form, keys as the attributes, without the short words."""
+        """Return the JSON form, keys as the attributes, without the short words and the guards of the usual way."""
         told = dict(zip(_TOLD, _told(self), strict=True))
         told["marks"], told["decided"] = list(self.marks), list(self.decided)
         return told
 
 
-_TOLD = tuple(field.name for field in fields(StoryRow) if field.name != "facts")
+_TOLD = tuple(field.name for field in fields(StoryRow) if field.name not in ("facts", "taken"))
 _told = attrgetter(*_TOLD)
 
 
@@ -131,22 +133,20 @@ class RowReader:
     Tells the rows of a run, one after the other.
 
     Args:
-        reader: Of the journal that holds them.
+        reader: Of the journal that holds them; another one may be set for the rows to come.
         before: The row before the first one, None for a run from its beginning.
     """
 
     def __init__(self, reader: JournalReader, before: Transition | None = None) -> None:
-        self._reader, self._before = reader, before
+        self.reader, self._before = reader, before
         self._tables: dict[int, Sequence[Row]] = {}
-        self._known: dict[tuple[object, ...], tuple[str, ...]] = {}
+        self._known: dict[tuple[object, ...], tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
     def add(self, row: Transition, change: Change | None = None) -> StoryRow:
         """Return what is said of the next row; *change* is what it set, where that was read already."""
         before, self._before = self._before, row
-        change = change_of(self._reader, row) if change is None else change
-        if row.run not in self._tables:
-            self._tables[row.run] = _table_of(self._reader, row.run)
-        facts, said, actor, judge = _came(self._reader, row, change)
+        change = change_of(self.reader, row) if change is None else change
+        facts, said, actor, judge = _came(self.reader, row, change)
         used = _spent(row) if before is None else map(sub, _spent(row), _spent(before))
         model = row.request.get("model")
         return StoryRow(
@@ -167,19 +167,22 @@ class RowReader:
             said,
             actor,
             judge,
-            self._decided(row),
+            *self._decided(row),
             *used,
         )
 
-    def _decided(self, row: Transition) -> tuple[str, ...]:
-        """Return the guards that explain a row; most rows of a run are like an earlier one."""
+    def _decided(self, row: Transition) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the guards of the row that was taken, and those that explain it; most rows of a run are like an earlier one."""
         key = row.run, row.source, row.trigger, row.dest, *row.guards.items()
-        found = self._known.get(key)
-        if found is None:
-            table = self._tables[row.run]
-            found = tuple(deciding(row.source, row.trigger, row.dest, row.guards, table))
-            self._known[key] = found
-        return found
+        if key not in self._known:
+            if row.run not in self._tables:
+                self._tables[row.run] = _table_of(self.reader, row.run)
+            way = row.source, row.trigger, row.dest, row.guards, self._tables[row.run]
+            taken = taken_guards(*way)
+            if taken is None:
+                taken = tuple(name if value else f"not {name}" for name, value in sorted(row.guards.items()))
+            self._known[key] = taken, tuple(deciding(*way))
+        return self._known[key]
 
 
 _spent = attrgetter("tokens_in", "tokens_out", "cost_micro", "time_us")

@@ -17,7 +17,7 @@ from ..machine.guards import GUARDS
 from ..machine.machine import Machine
 
 
-class EarlierRows:
+class PastRows:
     """
     What the details of a row take from the rows before it.
 
@@ -64,7 +64,7 @@ class RowDetails:
         self,
         journal: JournalReader,
         run: RunRow,
-        earlier: EarlierRows,
+        earlier: PastRows,
         documents: Sequence[StoredDocument],
     ) -> None:
         self.journal, self.number, self.earlier = journal, run.run, earlier

@@ -31,7 +31,7 @@ from ..replay.restore import run_after, run_at, run_before
 from ..verify.references import references
 from ..verify.verify import Defect, run_defects
 from .run_lines import exact_arguments, run_line
-from .run_rows import EarlierRows, RowDetails
+from .run_rows import PastRows, RowDetails
 
 UNREADABLE = (Erased, JournalDamaged, ValidationError, ValueError, LookupError, TypeError)
 """What reading a record can raise that was erased, or is not as paor wrote it."""
@@ -129,7 +129,7 @@ class RunView:
 
     def _begin(self) -> None:
         """Forget every row."""
-        self.told, self._earlier = StoryReader(self.journal), EarlierRows()
+        self.told, self._earlier = StoryReader(self.journal), PastRows()
         self._states = RunStates(self.journal, self.run_id, self.parts)
         self._breaks: list[Transition] = []
         self._machines: list[Machine | None] = []
