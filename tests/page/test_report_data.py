@@ -185,7 +185,9 @@ def test_a_run_with_everything(desk: tuple[Engine, str]) -> None:
     assert story["criteria"] == [{"criterion": "the money is back", "met": True, "evidence": "receipt R-1"}]
     assert story["answer"] == "Paid back." and story["run"]["status"] == "done"
     paid = next(item for item in story["calls"] if item["tool"] == "desk.pay")
-    assert head["exact"][paid["seq"]] == [["order", "O-1"], ["amount", "34.0"]] and paid["effect"] == "once"
+    assert (
+        head["exact"][str(paid["seq"])] == [["order", "O-1"], ["amount", "34.0"]] and paid["effect"] == "once"
+    )
     assert [(item["decision"], item["actor"], item["reason"]) for item in paid["decided"]] == [
         ("approved", "Dana", "I looked"),
         ("done", "Dana", "I looked"),
@@ -346,7 +348,7 @@ def test_a_fault_is_marked(tmp_path: Path) -> None:
         head, rows, _ = everything(JournalView(journal), run_id)
     assert head["story"]["run"]["status"] == "failed" and len(rows) == 1
     last = head["story"]["rows"][-1]
-    assert last["marks"] == ["fault"] and "fault script_exhausted" in last["came"]
+    assert list(last["marks"]) == ["fault"] and "fault script_exhausted" in last["came"]
 
 
 # -- what there is not -----------------------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow
 from ..fsm.journal_api import Journal
@@ -230,11 +232,15 @@ class Changes:
 
 def json_bytes(value: object) -> bytes:
     """
-    Return a value as JSON in ASCII, half characters as escapes.
+    Return a value as JSON without a line break; a half character is an escape, and a number that JSON has not is null.
 
     Raises:
-        UsageError: It holds a number that JSON has not.
+        UsageError: It holds both.
     """
+    try:
+        return orjson.dumps(value)
+    except TypeError:  # of a half character, or an integer of more than 64 bits
+        pass
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
     except ValueError as error:

@@ -119,9 +119,7 @@ class StoryRow:
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form, keys as the attributes, without the short words and the guards of the usual way."""
-        told = dict(zip(_TOLD, _told(self), strict=True))
-        told["marks"], told["decided"] = list(self.marks), list(self.decided)
-        return told
+        return dict(zip(_TOLD, _told(self), strict=True))
 
 
 _TOLD = tuple(field.name for field in fields(StoryRow) if field.name not in ("facts", "taken"))

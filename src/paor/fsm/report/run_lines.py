@@ -216,10 +216,10 @@ def value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def exact_arguments(calls: Sequence[RunCall]) -> dict[int, list[list[str]]]:
+def exact_arguments(calls: Sequence[RunCall]) -> dict[str, list[list[str]]]:
     """Return the arguments of the calls that have numbers which a browser would not keep as they were written, by the call's row."""
     return {
-        call.seq: [[name, _short(value_text(value))] for name, value in (call.arguments or {}).items()]
+        str(call.seq): [[name, _short(value_text(value))] for name, value in (call.arguments or {}).items()]
         for call in calls
         if _has_numbers(call.arguments)
     }

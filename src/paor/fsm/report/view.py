@@ -128,7 +128,7 @@ def _texts(value: Any) -> Iterator[str]:
         yield from value
         for item in value.values():
             yield from _texts(item)
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(item)
 
@@ -139,8 +139,6 @@ def _scrubbed(value: Any, scrub: Scrubber) -> Any:
         return scrub(value)
     if isinstance(value, dict):
         return {scrub(name): _scrubbed(item, scrub) for name, item in value.items()}
-    if isinstance(value, list):
-        return (
-            value if all(type(item) is int for item in value) else [_scrubbed(item, scrub) for item in value]
-        )
+    if isinstance(value, list | tuple):
+        return [_scrubbed(item, scrub) for item in value]
     return value
