@@ -348,7 +348,7 @@ async def _beats(hub: Hub, listener: Listener, is_new: Callable[[], bool]) -> As
 
 
 def event(name: str, data: object, id: str | None = None) -> bytes:
-    """Return an event; its data are JSON, in which no line break ends it early."""
+    """Return an event; its data are JSON in ASCII, so no line break can end it early."""
     head = f"id: {id}\n" if id is not None else ""
     return f"{head}event: {name}\ndata: ".encode() + json_bytes(data) + b"\n\n"
 

@@ -11,6 +11,7 @@ import json
 import re
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -232,15 +233,15 @@ class Changes:
 
 def json_bytes(value: object) -> bytes:
     """
-    Return a value as JSON without a line break; a half character is an escape, and a number that JSON has not is null.
+    Return a value as JSON in ASCII, half characters as escapes.
 
     Raises:
-        UsageError: It holds both.
+        UsageError: It cannot be told as JSON.
     """
-    try:
-        return orjson.dumps(value)
-    except TypeError:  # of a half character, or an integer of more than 64 bits
-        pass
+    with suppress(TypeError):  # which a half character or a large integer raises
+        data = orjson.dumps(value)
+        if data.isascii():
+            return data
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
     except ValueError as error:

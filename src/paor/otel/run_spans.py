@@ -49,8 +49,7 @@ class RunFacts:
     A run before its rows.
 
     Attributes:
-        number, run_id, workflow_id, round, task: As in `RunRow`.
-        created_at: When, in microseconds since the epoch.
+        row: The run.
         trace_id: Of the trace that it belongs to.
         parent_id: Of a workflow's task the span of the call that started it, else None.
         spec: What it was started with; None once erased.
@@ -58,12 +57,7 @@ class RunFacts:
         replaces: The run that failed and that it was started instead of, with that run's trace; else None.
     """
 
-    number: int
-    run_id: str
-    workflow_id: str
-    round: int
-    task: int
-    created_at: int
+    row: RunRow
     trace_id: str
     parent_id: str | None
     spec: Spec | None = field(repr=False)
@@ -86,12 +80,7 @@ def facts_of(reader: JournalReader, row: RunRow) -> RunFacts:
     elif spec is not None and spec.fallback_for:
         replaces = spec.fallback_for, trace_of_row(reader, row)
     return RunFacts(
-        row.run,
-        row.run_id,
-        row.workflow_id,
-        row.round,
-        row.task,
-        row.created_at,
+        row,
         trace_of_row(reader, row),
         _calling_span(reader, row),
         spec,
@@ -171,9 +160,9 @@ class RunSpans:
         self._cleaner = cleaner
         self._rows: RowReader | None = None
         self._before: Transition | None = None
-        self._now = run.created_at
+        self._now = run.row.created_at
         self._begun = False
-        self._agent = _Open("agent", AGENT_SEQ, run.created_at, run.parent_id)
+        self._agent = _Open("agent", AGENT_SEQ, run.row.created_at, run.parent_id)
         self._call: _Open | None = None
         self._wait: _Open | None = None
         self._resumed: list[Link] = []
@@ -191,7 +180,7 @@ class RunSpans:
             self._rows = RowReader(reader)
         self._rows.reader, change = reader, change_of(reader, row)
         told = self._rows.add(row, change)
-        own, texts = row.run == self.run.number, PayloadTexts(reader, self.run.number, self._cleaner)
+        own, texts = row.run == self.run.row.run, PayloadTexts(reader, self.run.row.run, self._cleaner)
         if own and not self._begun:
             self._begin()
         earlier, self._now = self._now, max(self._now, row.at) if own else self._now
@@ -390,7 +379,7 @@ class RunSpans:
         wait.found["answer"] = row.outcome.get("action") if answered else row.outcome["kind"]
         asked = wait.found.pop("asked")
         if answered:
-            link = _link("resumed", self.run.trace_id, self.run.run_id, wait.seq, "wait")
+            link = _link("resumed", self.run.trace_id, self.run.row.run_id, wait.seq, "wait")
             (self._resumed if self._call is None else self._call.links).append(link)
         if self._content:
             question = change_of(texts.reader, asked).question  # which may have been erased meanwhile
@@ -411,7 +400,7 @@ class RunSpans:
         reason = row.counters.get("stop")
         agent.found = {"agent_name": agent.target, **self._used, "state": row.dest, "reason": reason}
         agent.found |= {"rows": row.seq + 1, "head": row.hash, "active": row.time_us, "cost": row.cost_micro}
-        agent.found |= {"round": run.round, "task": run.task, "steps": row.step}
+        agent.found |= {"round": run.row.round, "task": run.row.task, "steps": row.step}
         agent.found["error"] = (reason or "failed") if row.dest == FAILED else None
         if spec is not None:
             agent.found["provider"], agent.found["model"] = model_names(spec.model)
@@ -433,8 +422,8 @@ class RunSpans:
         """Return an open span as it is once *row* has ended it."""
         named = conventions()["spans"][span.kind]
         found = {
-            "run": self.run.run_id,
-            "conversation": (self.run.spec and self.run.spec.conversation) or self.run.workflow_id,
+            "run": self.run.row.run_id,
+            "conversation": (self.run.spec and self.run.spec.conversation) or self.run.row.workflow_id,
             "row": row.seq,
             **span.found,
         }
@@ -459,10 +448,10 @@ class RunSpans:
     def _id(self, span: _Open) -> str:
         asked = span.found.get("request")
         kind = asked if asked in ("text", "summary") else span.kind
-        return span_id_of(self.run.run_id, span.seq, kind)
+        return span_id_of(self.run.row.run_id, span.seq, kind)
 
     def _agent_id(self) -> str:
-        return span_id_of(self.run.run_id, AGENT_SEQ, "agent")
+        return span_id_of(self.run.row.run_id, AGENT_SEQ, "agent")
 
     def _attributes(self, found: Mapping[str, Any]) -> dict[str, Value]:
         """Return what is known under the keys of the conventions, sorted by key."""
