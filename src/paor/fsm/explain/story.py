@@ -724,6 +724,7 @@ class StoryReader:
     Attributes:
         rows: What happened so far.
         last: The last row, None before the first.
+        amended: The rows from which on another spec is in force.
     """
 
     def __init__(self, reader: JournalReader) -> None:

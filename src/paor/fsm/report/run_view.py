@@ -335,11 +335,10 @@ class RunView:
 
     def _amendments(self) -> list[dict[str, Any]]:
         found = []
-        for row in self._breaks:
-            if "spec" in row.request:
-                body = self.journal.payload(row.run, row.request["spec"]["n"]).body
-                data = orjson.loads(body) if body is not None else {}
-                found.append({"seq": row.seq, "parts": sorted(data) if isinstance(data, dict) else []})
+        for row in self.told.amended:
+            body = self.journal.payload(row.run, row.request["spec"]["n"]).body
+            data = orjson.loads(body) if body is not None else {}
+            found.append({"seq": row.seq, "parts": sorted(data) if isinstance(data, dict) else []})
         return found
 
 
