@@ -27,6 +27,7 @@ class LiveRun:
     Attributes:
         n: Rows that are there.
         waits: What waits for a person.
+        erased: Whether nothing is left of what was said.
         posted: Path, header and body of each write.
         answers: What the next writes are answered with, as status and data; empty: it was done.
     """
@@ -39,6 +40,7 @@ class LiveRun:
         self.answers: list[tuple[int, dict[str, Any]]] = []
         self.streams: dict[str, list[queue.Queue[tuple[str, str, Any] | None]]] = {}
         self.decided: list[dict[str, Any]] = []
+        self.erased = False
 
     def line(self) -> dict[str, Any]:
         ended = self.n == len(self.run.rows)
@@ -62,6 +64,11 @@ class LiveRun:
                 calls = [*calls, calls[0] | {"seq": self.n, "last": self.n, "decided": self.decided}]
             story |= {"run": story["run"] | {"head_seq": self.n - 1}, "calls": calls}
             story["rows"] = story["rows"][first : self.n]
+            story["erasures"] = (
+                [{"at": 1, "reason": "T-7", "payloads": "[[3,5],[7,7]]"}] if self.erased else []
+            )
+            for row in story["rows"] if self.erased else ():
+                row["said"] = ""
             return head | {"line": self.line()}
         first = int(rest.rpartition("/")[2]) * CHUNK
         whole: dict[str, Any] = self.run.chunks()[name]

@@ -94,10 +94,8 @@ class Views:
         kept = self._kept(run_id)
         with kept.lock:
             run = self._read(kept, run_id)
-            part = (
-                run.chunk(int(found["chunk"])) if found["rows"] else run.head(first=int(found["first"] or 0))
-            )
-            told = self._view.clean(part)
+            chunk, first = found["chunk"], int(found["first"] or 0)
+            told = self._view.clean(run.chunk(int(chunk)) if chunk else run.head(first=first))
         checks = kept.checks if found["run"] else {}
         return json_bytes(told | checks | dict(added or {}))
 

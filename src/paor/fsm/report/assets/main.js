@@ -219,11 +219,16 @@ class RunView {
   async refresh() {
     const begin = performance.now();
     this.soon = 0;
-    const data = await load(`run/${this.run.id}/${this.run.n}`).catch(() => null);
+    const read = first => load(`run/${this.run.id}/${first}`).catch(() => null),
+      known = this.run.story.erasures.length;
+    let data = await read(this.run.n);
+    const erased = data && data.story.erasures.length !== known;
+    if (erased) data = await read(0); // what was erased is in no row any more
     if (!data) return;
     if (data.story.run.head_seq >= this.run.n - 1) {
       const before = this.run.n,
         end = this.now === before - 1;
+      if (erased) this.run.rows = [];
       this.run.take(data);
       const more = this.run.n - before;
       if (more) {
