@@ -3,7 +3,8 @@ What reading, checking and comparing journals gives back.
 
     from paor.audit import Divergence, RunRow, Transition
 
-The functions themselves, such as `paor.replay` and `paor.why`, are names of `paor`.
+The functions themselves, such as `paor.replay` and `paor.why`, are names of `paor`; here are those that need an engine to compare
+with: `backtest` and `bisect`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from .fsm.explain.why import Candidate, Checked, Why, WhyNot
 from .fsm.journal.erasure_log import Erasure
 from .fsm.journal.payloads import Payload
 from .fsm.journal.rows import CalledBy, RunRow, StoredDocument, Transition
+from .fsm.replay.backtest import backtest
 from .fsm.replay.replay import Divergence, Replay, Unchecked
+from .fsm.replay.trial import TrialFinding
 from .fsm.transfer.erasure import ErasureResult
 from .fsm.transfer.importer import Imported
 from .fsm.transfer.redaction import Redaction
@@ -62,7 +65,9 @@ __all__ = [
     "StoredDocument",
     "StoryRow",
     "Transition",
+    "TrialFinding",
     "Unchecked",
     "Why",
     "WhyNot",
+    "backtest",
 ]

@@ -171,7 +171,9 @@ class EngineSettings:
         own: dict[str, Any] = {"templates": templates, "host_templates": hosts}
         own["policy"] = self.policy if whole or self.given_policy is not None else spec.policy
         if whole:
-            own["limits"] = merged_limits(spec.limits, self.given_limits) if self.given_limits else spec.limits
+            own["limits"] = (
+                merged_limits(spec.limits, self.given_limits) if self.given_limits else spec.limits
+            )
         if whole or self.instructions is not None:
             own["instructions"] = instructions_text(self.instructions, spec)
         if spec.task == 0:  # it calls nothing but its tasks

@@ -184,23 +184,55 @@ def trial(journal: JournalReader, row: RunRow, settings: Settings, catalogs: Cat
     with damage_told(row.run_id):
         walk = _Walk(journal, row, settings, catalogs)
         walk.go()
-        return Trial(
-            row.run_id, tuple(walk.findings), _recorded(walk.rows), walk.spent, walk.whole
-        )
+        return Trial(row.run_id, tuple(walk.findings), _recorded(walk.rows), walk.spent, walk.whole)
 
 
 def _recorded(rows: list[Transition]) -> Spent:
     if not rows:
-        return Spent()
+        return _NOTHING
     last = rows[-1]
     calls = sum(row.trigger == "execute" for row in rows)
-    return Spent(
-        calls, last.counters.get("calls", 0), last.tokens_in + last.tokens_out, last.cost_micro
-    )
+    return Spent(calls, last.counters.get("calls", 0), last.tokens_in + last.tokens_out, last.cost_micro)
+
+
+class _Unknown(Exception):
+    """
+    What would come next was not recorded.
+
+    Attributes:
+        was: What was recorded there.
+        now: What is needed.
+    """
+
+    def __init__(self, was: str, now: str) -> None:
+        super().__init__(was, now)
+        self.was, self.now = was, now
+
+
+_NOTHING = Spent()
 
 
 @dataclass(slots=True)
 class _Walk:
+    """
+    The walk of a trial.
+
+    Attributes:
+        journal, row, settings, catalogs: See `trial`.
+        findings: So far.
+        rows: All that were recorded.
+        at: How many of them the trial has used, or left out.
+        parted: Whether a row was decided otherwise.
+        same: Whether the last one was decided as it was recorded.
+        whole: Whether nothing became unknown.
+        spent: So far.
+        state: Phase that the last row has led to.
+        recorded: Spec in force, as recorded.
+        kit: What rows are derived with.
+        store: Payloads.
+        texts: The same, each compared with its digest.
+    """
+
     journal: JournalReader
     row: RunRow
     settings: Settings
@@ -211,12 +243,12 @@ class _Walk:
     parted: bool = False
     same: bool = True
     whole: bool = True
-    spent: Spent = Spent()
+    spent: Spent = _NOTHING
+    state: str = ""
     recorded: Spec = field(init=False)
     kit: RunResources = field(init=False)
     store: PayloadWindow = field(init=False)
     texts: _Intact = field(init=False)
-    calls: int = 0
 
     def go(self) -> None:
         """Walk to the end of the run, or of what was recorded."""
@@ -229,23 +261,24 @@ class _Walk:
             rows = self.journal.own_rows(part.run, part.first_seq, last)
             head = check_chain(part.run_id, self.journal.root(part.run, head), rows)
             self.rows += map(transition_of, rows)
-        run = self._hand_over(None, parts[0].run)
-        while run is not None and not run.final:
-            following = self._next(run)
-            if following is not None:
-                counters = following.counters
-                tokens = counters.tokens_in + counters.tokens_out
-                self.spent = Spent(self.calls, counters.calls, tokens, counters.cost_micro)
-            run = following
+        try:
+            run: Run | None = self._hand_over(None, parts[0].run)
+            while run is not None and not run.final:
+                run = self._next(run)
+        except _Unknown as found:
+            self.whole, row = False, self._coming()
+            seq = row.seq if row is not None else len(self.rows)
+            place = f"{row.source}.{row.trigger}" if row is not None else self.state
+            self._tell("unknown", seq, place, "", found.was, found.now)
 
     # -- the settings in force -------------------------------------------------------------------------------------
 
-    def _hand_over(self, run: Run | None, number: int) -> Run | None:
-        """Return the run that goes on with the part of run *number*; None when its spec was erased."""
+    def _hand_over(self, run: Run | None, number: int) -> Run:
+        """Return the run that goes on with the part of run *number*."""
         part = next(part for part in self.journal.lineage(self.row.run) if part.run == number)
         spec = spec_of_part(self.journal, part.run_id)
         if spec is None:
-            return self._unknown(run, "erased", "what it was started with is needed")
+            raise _Unknown("erased", "what it was started with is needed")
         return continue_with(run, part, self._take(spec))
 
     def _take(self, spec: Spec) -> Spec:
@@ -257,17 +290,14 @@ class _Walk:
     def _compile(self, spec: Spec) -> None:
         self.kit = RunResources(spec, self.catalogs.of(spec.tools), self.settings.machine_for(spec))
 
-    def _under(self, run: Run, row: Transition) -> Run | None:
+    def _under(self, run: Run, row: Transition) -> Run:
         """Return *run* as *row* finds it: under the name and the settings in force from there on."""
         if row.run != run.number:
-            found = self._hand_over(run, row.run)
-            if found is None:
-                return None
-            run = found
+            run = self._hand_over(run, row.run)
         if "spec" in row.request:
             body = self.store.payload(run.number, row.request["spec"]["n"]).body
             if body is None:
-                return self._unknown(run, "erased", "what was accepted here is needed")
+                raise _Unknown("erased", "what was accepted here is needed")
             run = run.under(self._take(amend_spec(self.recorded, body)))
         return run
 
@@ -277,10 +307,7 @@ class _Walk:
         """Return the run after its next row; None where nothing more is recorded, or known."""
         row = self._coming()
         if row is not None and (row.run != run.number or "spec" in row.request):
-            found = self._under(run, row)
-            if found is None:
-                return None
-            run = found
+            run = self._under(run, row)
         if self.kit.spec is not run.spec:  # its first phase has chosen the mode or the limits
             self._compile(run.spec)
         if not self.parted:
@@ -298,9 +325,11 @@ class _Walk:
         except JournalDamaged:
             if not self.store.missed:
                 raise
-            return self._unknown(run, "erased", _need(run, request))
+            raise _Unknown("erased", _need(run, request)) from None
         except UNREADABLE as error:
-            raise JournalDamaged(f"row {row.seq} cannot be derived: {type(error).__name__}: {error}") from None
+            raise JournalDamaged(
+                f"row {row.seq} cannot be derived: {type(error).__name__}: {error}"
+            ) from None
 
     def _coming(self) -> Transition | None:
         return self.rows[self.at] if self.at < len(self.rows) else None
@@ -308,13 +337,13 @@ class _Walk:
     def _take_row(self, run: Run, row: Transition, request: Request) -> Run | None:
         """Return the run after *row*, as it is decided now."""
         if not self._fits(run, request, row):
-            return self._unknown(run, _had(row), _need(run, request))
+            raise _Unknown(_had(row), _need(run, request))
         if self._wants_values(run, row):
-            return self._unknown(run, "no values of the host", "guards look at values of the host")
+            raise _Unknown("no values of the host", "guards look at values of the host")
         *beside, own = with_summary(row)
         block, summary, seen = asking(run, request, self.kit), None, run
         if block is not None and not beside:
-            return self._unknown(run, _had(row), "summary")
+            raise _Unknown(_had(row), "summary")
         if block is not None:
             self._ask(block, beside[0], ASKED)
             summary = self._priced(recorded_outcome(self.texts, run, beside[0]), row)
@@ -323,14 +352,14 @@ class _Walk:
         if isinstance(request, ModelRequest) and own.outcome["kind"] != "cancelled":
             short = self._ask(seen, own, request)
             if short is None and own.outcome["kind"] == "unaffordable":
-                return self._unknown(run, "not asked: no budget is left", _need(run, request))
+                raise _Unknown("not asked: no budget is left", _need(run, request))
             outcome = Unaffordable(short) if short is not None else None
             if self.store.missed:
-                return self._unknown(run, "erased", _need(run, request))
+                raise _Unknown("erased", _need(run, request))
         if outcome is None:
             outcome = self._priced(recorded_outcome(self.texts, run, row), row)
         if self.store.missed:
-            return self._unknown(run, "erased", _need(run, request))
+            raise _Unknown("erased", _need(run, request))
         before = self.rows[self.at - 1].time_us if self.at else 0
         moment = Moment(row.at, max(0, row.time_us - before))
         return self._decide(run, row, request, outcome, moment, summary)
@@ -347,13 +376,11 @@ class _Walk:
         given: Given | None = None
         fresh: Mapping[str, Any] = NO_VALUES
         if row is not None and run.spec.host_machine:
-            given = Given(dict(row.guards), self._change(row)) if self.kit.machine is None else None
+            given = Given(dict(row.guards), self._change(row))
             if "values" in row.request:
                 fresh = orjson.loads(self.texts.payload(run.number, row.request["values"]["n"]).body or "{}")
         try:
-            found = decide(
-                run, outcome, moment, self.kit, request, given=given, fresh=fresh, summary=summary
-            )
+            found = decide(run, outcome, moment, self.kit, request, given=given, fresh=fresh, summary=summary)
         except (HostFunctionError, IllegalEvent) as error:
             seq = row.seq if row is not None else run.seq
             name = next((guard for guard in _own_guards(run, self.kit) if f" {guard} " in f"{error} "), "")
@@ -363,7 +390,10 @@ class _Walk:
         if row is not None:
             self._compare(run, row, found)
             self.at += 1
-        self.calls += found.row.trigger == "execute"
+        counters, self.state = found.counters, found.row.dest
+        calls = self.spent.calls + (found.row.trigger == "execute")
+        tokens = counters.tokens_in + counters.tokens_out
+        self.spent = Spent(calls, counters.calls, tokens, counters.cost_micro)
         return apply(
             run,
             at=moment.at_us,
@@ -387,9 +417,7 @@ class _Walk:
             return
         old, new = orjson.loads(body), orjson.loads(derived)
         words = [(item.get("question") or {}).pop("message", None) for item in (old, new)]
-        differ = [
-            name for name in sorted({*old, *new} - _WORDS) if old.get(name) != new.get(name)
-        ]
+        differ = [name for name in sorted({*old, *new} - _WORDS) if old.get(name) != new.get(name)]
         self.same = not differ
         if self.parted:
             return
@@ -403,7 +431,9 @@ class _Walk:
     def _guard(self, run: Run, row: Transition, found: Decision) -> str:
         """Return the guard for which another row is taken than *row*."""
         tried = machine_of(run, self.kit).rows_of(run.state, waiting=run.memory.question is not None)
-        recorded = next((item for item in tried if (item.trigger, item.dest) == (row.trigger, row.dest)), None)
+        recorded = next(
+            (item for item in tried if (item.trigger, item.dest) == (row.trigger, row.dest)), None
+        )
         refused = recorded is not None and tried.index(recorded) < tried.index(found.row)
         looked = recorded if recorded is not None and refused else found.row
         names = [name for name in (*looked.conditions, *looked.unless) if name in found.guards]
@@ -414,7 +444,9 @@ class _Walk:
 
     # -- requests and what was recorded for them -------------------------------------------------------------------
 
-    def _ask(self, run: Run, row: Transition, request: ModelRequest) -> str | None:
+    def _ask(
+        self, run: Run, row: Transition, request: ModelRequest
+    ) -> Literal["token_budget", "cost_budget"] | None:
         """Note where a request has another prompt; return the budget for which it is not made at all."""
         messages, whole = built_prompt(self.store, self.kit, run, row, request)
         size = 0
@@ -428,7 +460,10 @@ class _Walk:
         if isinstance(first, Divergence):
             self._tell("asks", row.seq, _place(run, row), "", first.expected, first.found)
         elif first is None and self.kit.offered(request.kind, run) and self.recorded.tools != run.spec.tools:
-            was, now = (_text([tool.model_dump(mode="json") for tool in spec.tools]) for spec in (self.recorded, run.spec))
+            was, now = (
+                _text([tool.model_dump(mode="json") for tool in spec.tools])
+                for spec in (self.recorded, run.spec)
+            )
             self._tell("asks", row.seq, _place(run, row), "", *_apart(was, now))
         return None
 
@@ -442,14 +477,18 @@ class _Walk:
         if run.memory.question is not None or kind == "answer":
             return run.memory.question is not None and kind == "answer" and (self.same or not self.parted)
         if isinstance(request, Recall):
-            return kind == "recalled" and row.request["payloads"] == [place.n for place in request.payloads]
+            return bool(
+                kind == "recalled" and row.request["payloads"] == [place.n for place in request.payloads]
+            )
         if isinstance(request, ToolRequest):
             made = row.request.get("kind") == "tool"
             return made and (not self.parted or self._intent() == request.intent)
         if isinstance(request, ModelRequest):
-            asked = row.request.get("kind") == request.kind and row.request.get("attempt", 0) == request.attempt
+            asked = (
+                row.request.get("kind") == request.kind and row.request.get("attempt", 0) == request.attempt
+            )
             return asked and (not self.parted or self._same_prompt(run, request, row))
-        return row.request.get("kind") == "none" and (not self.parted or kind == "none")
+        return bool(row.request.get("kind") == "none") and (not self.parted or kind == "none")
 
     def _same_prompt(self, run: Run, request: ModelRequest, row: Transition) -> bool:
         if "summary" in row.request or asking(run, request, self.kit) is not None:
@@ -480,16 +519,17 @@ class _Walk:
 
     def _unrecorded(self, run: Run, request: Request) -> Run | None:
         """Return the run after a row that needs nothing from outside; of any other the outcome was not recorded."""
-        row, outcome = self._coming(), None
+        row = self._coming()
+        outcome: Outcome | None = None
         if run.memory.question is None and isinstance(request, Recall):
             bodies = [self.texts.payload(run.number, place.n).body for place in request.payloads]
             outcome = Recalled(tuple(recalled_text(body, run.spec.revision) for body in bodies))
             if None in bodies:
-                return self._unknown(run, "erased", _need(run, request))
+                raise _Unknown("erased", _need(run, request))
         elif run.memory.question is None and isinstance(request, Nothing) and run.state != EXECUTING:
             outcome = NoOutcome()
         if outcome is None or self._wants_values(run, None):
-            return self._unknown(run, _had(row), _need(run, request))
+            raise _Unknown(_had(row), _need(run, request))
         return self._decide(run, None, request, outcome, Moment(run.at, 0))
 
     def _wants_values(self, run: Run, row: Transition | None) -> bool:
@@ -516,13 +556,6 @@ class _Walk:
 
     def _tell(self, kind: Kind, seq: int, row: str, guard: str, was: str, now: str) -> None:
         self.findings.append(TrialFinding(self.row.run_id, seq, kind, row, guard, was, now))
-
-    def _unknown(self, run: Run | None, was: str, now: str) -> None:
-        row = self._coming()
-        self.whole = False
-        seq = row.seq if row is not None else len(self.rows)
-        state = run.state if run is not None else ""
-        self._tell("unknown", seq, f"{row.source}.{row.trigger}" if row is not None else state, "", was, now)
 
 
 def _place(run: Run, row: Transition | None) -> str:

@@ -1,0 +1,216 @@
+"""
+Bisect: the first row at which two runs or two versions of an engine differ, and the fewest settings that make the difference.
+
+The settings of one side get those of the other one by one, and a recorded run is derived again from its recorded outcomes with each
+mixture (`fsm.replay.trial`), until no setting can be left out without losing the difference. Nothing is asked or called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ...states.base.errors import PaorError
+from ...states.run.spec import Spec
+from ..journal.reader import JournalReader, Readable, reader_of
+from ..journal.rows import RunRow
+from ..replay.comparison import short
+from ..replay.trial import Catalogs, Settings, Trial, TrialFinding, trial
+from ..replay.walk import spec_of_part
+from .diff import diff
+from .divergence import NAMES
+from .mixture import Mixture, Piece, smallest
+
+_OUTSIDE = {
+    "model_output": "model reply",
+    "tool_output": "tool result",
+    "answer": "answer",
+    "clock": "clock",
+    "crash": "lost driver",
+    "cancelled": "cancellation",
+    "unfinished": "end",
+    "values": "value",
+}
+"""Causes of `fsm.explain.divergence` that are no setting, as a bisection names them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bisection:
+    """
+    What makes two runs, or a run under two engines, differ.
+
+    Attributes:
+        run_id: The run; of two runs the good one. Empty where nothing differs.
+        seq: Number of the first row that differs; None where nothing differs.
+        row: That row as it was recorded, as ``PHASE.TRIGGER``.
+        guard: The guard that decides it on the second side, if one does.
+        was: What the first side does there.
+        now: What the second side does there.
+        parts: The fewest settings, or what came from outside, that make the difference. Each has ``part`` (``guard``, ``prompt line``,
+            ``tool schema``, ``policy rule``, ``limit``, ``model reply`` and so on), ``name``, ``was`` and ``now``.
+    """
+
+    run_id: str = ""
+    seq: int | None = None
+    row: str = ""
+    guard: str = ""
+    was: str = ""
+    now: str = ""
+    parts: tuple[Piece, ...] = ()
+
+    @property
+    def differs(self) -> bool:
+        """Whether there is a difference."""
+        return self.seq is not None
+
+    def wire(self) -> dict[str, Any]:
+        """Return the JSON form, keys as the attributes, and ``differs``."""
+        return {"differs": self.differs, **asdict(self), "parts": [part._asdict() for part in self.parts]}
+
+
+def bisect(one: Settings, two: Settings, journal: Readable, runs: Sequence[RunRow]) -> Bisection:
+    """
+    Find the first recorded run, from the oldest, that two engines decide differently, and the fewest settings that make it so.
+
+    Where no run is decided differently, it is the first one with another prompt.
+
+    Args:
+        one, two: The engines. Only their settings are used; see `Engine.trial_spec`.
+        journal: That holds the runs.
+        runs: Those that are looked at, such as ``journal.runs()``.
+
+    Returns:
+        The first difference; one without a row where there is none.
+
+    Raises:
+        JournalDamaged: A run cannot be read, or its chain does not hold.
+    """
+    reader = reader_of(journal, "bisect takes two Engines, a Journal and its runs")
+    catalogs = Catalogs()
+    asks: tuple[RunRow, Trial, Trial] | None = None
+    for row in sorted(runs, key=lambda row: row.run):
+        found = trial(reader, row, one, catalogs), trial(reader, row, two, catalogs)
+        if _decided(found[0]) != _decided(found[1]):
+            return _reduced(reader, row, (one, two), found, catalogs)
+        if asks is None and found[0].findings != found[1].findings:
+            asks = row, *found
+    return _reduced(reader, asks[0], (one, two), asks[1:], catalogs) if asks is not None else Bisection()
+
+
+def _decided(found: Trial) -> list[TrialFinding]:
+    return [item for item in found.findings if item.kind == "decides"]
+
+
+def _reduced(
+    reader: JournalReader,
+    row: RunRow,
+    sides: tuple[Settings, Settings],
+    found: tuple[Trial, Trial],
+    catalogs: Catalogs,
+    fallback: Sequence[Piece] = (),
+) -> Bisection:
+    """Return the bisection of a run that two sides derive differently."""
+    findings = [_decided(item) for item in found]
+    if findings[0] == findings[1]:
+        findings = [list(item.findings) for item in found]
+    different = [
+        item for item in (*findings[0], *findings[1]) if (item in findings[0]) is not (item in findings[1])
+    ]
+    seq = min(item.seq for item in different)
+    wanted = [item for item in findings[1] if item.seq <= seq]
+    decides = any(item.kind == "decides" for item in different)
+
+    def flips(chosen: Sequence[Piece]) -> bool:
+        with suppress(
+            PaorError, ValueError, LookupError, TypeError, AttributeError, AssertionError
+        ):  # a mixture that cannot be
+            made = trial(reader, row, Mixture(*sides, chosen), catalogs)
+            return [
+                item for item in (_decided(made) if decides else made.findings) if item.seq <= seq
+            ] == wanted
+        return False
+
+    spec = spec_of_part(reader, row.run_id)
+    pieces = Mixture(*sides).pieces(spec) if spec is not None else []
+    parts = smallest(pieces, flips) if pieces and flips(pieces) else list(fallback) or pieces
+    here, there = (next((item for item in side if item.seq == seq), None) for side in findings)
+    told = here or there
+    assert told is not None, "one of the two has it"
+    return Bisection(
+        row.run_id,
+        seq,
+        told.row,
+        (there or told).guard,
+        here.now if here is not None else told.was,
+        there.now if there is not None else told.was,
+        tuple(parts),
+    )
+
+
+class _Recorded:
+    """
+    The settings that a recorded run has.
+
+    Args:
+        spec: What it was started with; None: those of the run that is derived.
+    """
+
+    model = None
+
+    def __init__(self, spec: Spec | None = None) -> None:
+        self._spec = spec
+
+    def trial_spec(self, spec: Spec) -> Spec:
+        """Return *spec* with what decides of the run's; names and salts stay."""
+        if self._spec is None:
+            return spec
+        names = [name for name in Spec.model_fields if name not in NAMES and name != "documents"]
+        return spec.model_copy(update={name: getattr(self._spec, name) for name in names})
+
+    def machine_for(self, spec: Spec) -> None:
+        """Return None: the host's code is not here."""
+
+
+def bisect_runs(journal: Readable, good: str, bad: str, other: Readable | None = None) -> Bisection:
+    """
+    Find the first row at which two runs differ, and what makes it differ: the fewest settings, or what came from outside.
+
+    Args:
+        journal: That holds the runs.
+        good: Id of the run that did right; it is derived again with settings of the other one.
+        bad: Id of the other run.
+        other: The journal that holds *bad*, if it is another one.
+
+    Returns:
+        The first difference; one without a row where there is none but ids, times and salts.
+
+    Raises:
+        UnknownRun: There is no such run.
+        JournalDamaged: A run cannot be read.
+    """
+    found = diff(journal, good, bad, other)
+    if found.identical or found.seq is None:
+        return Bisection()
+    reader = reader_of(journal, "bisect_runs takes a Journal, such as bisect_runs(engine.journal, good, bad)")
+    row = reader.run(good)
+    rows = reader.transitions(row.run_id, found.seq, found.seq)
+    place = f"{rows[0].source}.{rows[0].trigger}" if rows else found.source
+    name = ", ".join(found.parts) or found.field
+    told = Piece(
+        _OUTSIDE.get(found.cause, found.cause), name, short(found.left.text), short(found.right.text)
+    )
+    whole = Bisection(row.run_id, found.seq, place, "", told.was, told.now, (told,))
+    if found.cause in _OUTSIDE:
+        return whole
+    theirs = reader_of(other, "") if other is not None else reader
+    spec = spec_of_part(theirs, theirs.run(bad).run_id)
+    if spec is None:
+        return whole
+    sides, catalogs = (_Recorded(), _Recorded(spec)), Catalogs()
+    derived = trial(reader, row, sides[0], catalogs), trial(reader, row, sides[1], catalogs)
+    if derived[0].findings == derived[1].findings:
+        return whole
+    reduced = _reduced(reader, row, sides, derived, catalogs, (told,))
+    return reduced if reduced.seq == found.seq else whole
