@@ -9,17 +9,18 @@ from contextlib import contextmanager
 import click
 from click.core import ParameterSource
 
-from ...fsm.engine import Engine
+from ...fsm.explain.bisect import Bisection, bisect_runs
+from ...fsm.explain.bisect import bisect as compare
 from ...fsm.journal_api import Journal
 from ...fsm.replay.backtest import trials
 from ...fsm.replay.trial import Spent, Trial, TrialFinding
 from ...prompts.clients.settings import environment_secrets
 from ...states.base.secrets import Scrubber
 from ..support.app import EngineOptions, engine_of
-from ..support.journals import reading, short_id
+from ..support.journals import find_run, reading, short_id, two_runs
 from ..support.options import SINCE, app_option, command, option
-from ..support.streams import OK, RUN_FAILED, keep_journals, say, say_json, say_or_write
-from ..support.text import Cell, Column, arrow, count, one_line, styled, table
+from ..support.streams import OK, RUN_FAILED, keep_journals, say, say_either, say_json, say_or_write
+from ..support.text import Cell, Column, arrow, count, facts, one_line, styled, table
 
 SHOWN = 40
 """Lines of findings that are shown to people on a terminal."""
@@ -28,13 +29,11 @@ _STYLES = {"decides": "bad", "asks": "warn", "unknown": "dim"}
 
 
 @contextmanager
-def _tried(app: str | None, journal: str, name: str = "--app") -> Iterator[tuple[Journal, Engine]]:
-    """Open the journal that is named, or else the app's own, for reading only, and give the app's engine."""
-    if app is None:
-        raise click.UsageError(f"{name} MODULE:ENGINE is needed: the engine whose settings are tried")
+def _opened(app: str, journal: str) -> Iterator[Journal]:
+    """Open the journal that is named, or else the app's own, for reading only."""
     given = click.get_current_context().get_parameter_source("journal") is ParameterSource.COMMANDLINE
     with reading(journal) if given else EngineOptions(journal, app).looking() as reader:
-        yield reader, engine_of(app, reader)
+        yield reader
 
 
 @command(
@@ -58,9 +57,11 @@ def backtest(app: str | None, since: int | None, output: str | None, journal: st
 
     Exit codes: 0 no run decides otherwise, 1 one does, 2 bad usage, app or journal, 4 a run whose record cannot be read.
     """
+    if app is None:
+        raise click.UsageError("--app MODULE:ENGINE is needed: the engine whose settings are tried")
     keep_journals("--output", output, journal)
-    with _tried(app, journal) as (reader, engine):
-        found = list(trials(engine, reader, reader.runs(since=since)))
+    with _opened(app, journal) as reader:
+        found = list(trials(engine_of(app, reader), reader, reader.runs(since=since)))
         names = {item.run_id: short_id(reader, item.run_id) for item in found if item.findings}
     findings = [finding for item in found for finding in item.findings]
     if as_json:
@@ -194,3 +195,66 @@ def page(app: str, found: Sequence[Trial]) -> str:
         rows.append(f'<tr class="{item.kind}">{"".join(f"<td>{escaped(cell)}</td>" for cell in cells)}</tr>')
     summary = "\n".join(f"<p>{escaped(line)}</p>" for line in _summary(found))
     return _PAGE.format(title=escaped(f"Back-test of {app}"), summary=summary, rows="\n".join(rows))
+
+
+@command(
+    "bisect",
+    "paor bisect --good 0199d2b4-6f1e --bad last",
+    "paor bisect --app shop:engine --app shop_next:engine",
+    "paor bisect --app shop:engine --app shop_next:engine last --json",
+)
+@click.argument("name", metavar="[RUN]", required=False)
+@option("--good", "RUN", "A run that did right.")
+@option("--bad", "RUN", "A run that went otherwise.")
+@option("--other", "FILE", "Journal of the bad run, if it is another one.")
+@option("--app", "MODULE:ENGINE", "Twice: the engines that are compared.", "apps", multiple=True)
+def bisect(
+    name: str | None,
+    good: str | None,
+    bad: str | None,
+    other: str | None,
+    apps: tuple[str, ...],
+    journal: str,
+    as_json: bool,
+) -> int:
+    """
+    Name the first row at which two runs or two versions of an engine differ, and the part that makes the difference.
+
+    With --app twice, the recorded runs, or RUN alone, are derived again with both engines; the first one that they decide
+    differently is derived again with settings of the second engine in the first, until no setting can be left out. With
+    --good and --bad likewise with the settings that these runs were recorded with. No model is asked, no tool is called.
+
+    A part is a guard, a row or phase of the machine, a prompt line, a tool schema, a policy rule, a limit, a price, a
+    model reply, a tool result, and so on.
+
+    Exit codes: 0 nothing differs, 1 a difference, 2 bad usage, app, journal or run, 4 a run whose record cannot be read.
+    """
+    runs = good is not None and bad is not None
+    if runs is (len(apps) == 2) or (good is None) is not (bad is None) or len(apps) not in (0, 2):
+        raise click.UsageError("expected --good RUN and --bad RUN, or --app twice")
+    if runs and name is not None:
+        raise click.UsageError("RUN goes with --app")
+    if apps and other is not None:
+        raise click.UsageError("--other goes with --bad")
+    if runs:
+        with two_runs(journal, f"{good}", f"{bad}", other) as (reader, one, second, two):
+            found = bisect_runs(reader, one.run_id, two.run_id, second)
+    else:
+        with _opened(apps[0], journal) as reader:
+            rows = reader.runs() if name is None else [find_run(reader, name)]
+            one_engine, two_engine = (engine_of(app, reader) for app in apps)
+            found = compare(one_engine, two_engine, reader, rows)
+    say_either(as_json, found.wire(), _bisected(found))
+    return RUN_FAILED if found.differs else OK
+
+
+def _bisected(found: Bisection) -> Iterator[str]:
+    if not found.differs:
+        yield styled("nothing differs", "good")
+        return
+    guard = f" by {found.guard}" if found.guard else ""
+    yield f"run {found.run_id}, row {found.seq}: {styled(one_line(found.row), 'strong')}{guard}"
+    yield from facts([("first", found.was, ""), ("second", found.now, "")])
+    for part in found.parts:
+        yield from ("", styled(one_line(f"{part.part} {part.name}"), "warn"))
+        yield from facts([("first", part.was, ""), ("second", part.now, "")])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal, NamedTuple, Protocol
 
 import orjson
@@ -22,7 +23,7 @@ from ...states.records.actions import Intent
 from ...states.records.outcomes import NoOutcome, Outcome, Recalled, Unaffordable, Usage
 from ...states.records.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
 from ...states.run.budgets import reservation, shortage
-from ...states.run.phase_names import EXECUTING
+from ...states.run.phase_names import EXECUTING, FAILED
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Change, Run
 from ...tools.catalog import Catalog
@@ -255,9 +256,8 @@ class _Walk:
         self.store = PayloadWindow(self.journal)
         self.texts = _Intact(self.store)
         parts = self.journal.lineage(self.row.run)
-        head = b""
-        for place, part in enumerate(parts):
-            last = parts[place + 1].first_seq - 1 if place + 1 < len(parts) else self.row.head_seq
+        head, lasts = b"", [*(part.first_seq - 1 for part in parts[1:]), self.row.head_seq]
+        for part, last in zip(parts, lasts, strict=True):
             rows = self.journal.own_rows(part.run, part.first_seq, last)
             head = check_chain(part.run_id, self.journal.root(part.run, head), rows)
             self.rows += map(transition_of, rows)
@@ -318,7 +318,7 @@ class _Walk:
             request = request_of(run)
             row = self._fitting(run, request)
             if row is None:
-                return self._unrecorded(run, request)
+                return self._decide(run, None, request, self._needless(run, request), Moment(run.at, 0))
         self.store.missed = False
         try:
             return self._take_row(run, row, request)
@@ -336,8 +336,8 @@ class _Walk:
 
     def _take_row(self, run: Run, row: Transition, request: Request) -> Run | None:
         """Return the run after *row*, as it is decided now."""
-        if not self._fits(run, request, row):
-            raise _Unknown(_had(row), _need(run, request))
+        if not self._fits(run, request, row):  # such as a budget that is used up before the recorded request
+            return self._decide(run, row, request, self._needless(run, request), Moment(run.at, 0))
         if self._wants_values(run, row):
             raise _Unknown("no values of the host", "guards look at values of the host")
         *beside, own = with_summary(row)
@@ -417,7 +417,16 @@ class _Walk:
             return
         old, new = orjson.loads(body), orjson.loads(derived)
         words = [(item.get("question") or {}).pop("message", None) for item in (old, new)]
-        differ = [name for name in sorted({*old, *new} - _WORDS) if old.get(name) != new.get(name)]
+        for item in (
+            old,
+            new,
+        ):  # what an approval is for has the whole policy in it; the answer is to the question that is asked now
+            for slot in ("question", "reply"):
+                (item.get(slot) or {}).pop("approval", None)
+        words_only = (
+            _WORDS | {"answer"} if row.dest == FAILED else _WORDS
+        )  # paor's own words on why it failed
+        differ = [name for name in sorted({*old, *new} - words_only) if old.get(name) != new.get(name)]
         self.same = not differ
         if self.parted:
             return
@@ -431,9 +440,9 @@ class _Walk:
     def _guard(self, run: Run, row: Transition, found: Decision) -> str:
         """Return the guard for which another row is taken than *row*."""
         tried = machine_of(run, self.kit).rows_of(run.state, waiting=run.memory.question is not None)
-        recorded = next(
-            (item for item in tried if (item.trigger, item.dest) == (row.trigger, row.dest)), None
-        )
+        alike = [item for item in tried if (item.trigger, item.dest) == (row.trigger, row.dest)]
+        held = (item for item in alike if all(row.guards.get(name, True) for name in item.conditions))
+        recorded = next(chain(held, alike), None)
         refused = recorded is not None and tried.index(recorded) < tried.index(found.row)
         looked = recorded if recorded is not None and refused else found.row
         names = [name for name in (*looked.conditions, *looked.unless) if name in found.guards]
@@ -513,24 +522,21 @@ class _Walk:
             if row.outcome["kind"] not in _FREE:
                 break
             self.at += 1
-        if isinstance(request, Nothing | Recall) and run.memory.question is None:
-            self.at = start
+        self.at = start
         return None
 
-    def _unrecorded(self, run: Run, request: Request) -> Run | None:
-        """Return the run after a row that needs nothing from outside; of any other the outcome was not recorded."""
+    def _needless(self, run: Run, request: Request) -> Outcome:
+        """Return the outcome of a request that needs nothing from outside; of any other it was not recorded."""
         row = self._coming()
-        outcome: Outcome | None = None
-        if run.memory.question is None and isinstance(request, Recall):
-            bodies = [self.texts.payload(run.number, place.n).body for place in request.payloads]
-            outcome = Recalled(tuple(recalled_text(body, run.spec.revision) for body in bodies))
-            if None in bodies:
-                raise _Unknown("erased", _need(run, request))
-        elif run.memory.question is None and isinstance(request, Nothing) and run.state != EXECUTING:
-            outcome = NoOutcome()
-        if outcome is None or self._wants_values(run, None):
-            raise _Unknown(_had(row), _need(run, request))
-        return self._decide(run, None, request, outcome, Moment(run.at, 0))
+        if run.memory.question is None and not self._wants_values(run, None):
+            if isinstance(request, Recall):
+                bodies = [self.texts.payload(run.number, place.n).body for place in request.payloads]
+                if None in bodies:
+                    raise _Unknown("erased", _need(run, request))
+                return Recalled(tuple(recalled_text(body, run.spec.revision) for body in bodies))
+            if isinstance(request, Nothing) and run.state != EXECUTING:
+                return NoOutcome()
+        raise _Unknown(_had(row), _need(run, request))
 
     def _wants_values(self, run: Run, row: Transition | None) -> bool:
         """Return whether rows that are tried now look at values of the host that were not recorded."""
