@@ -4,16 +4,18 @@ What reading, checking and comparing journals gives back.
     from paor.audit import Divergence, RunRow, Transition
 
 The functions themselves, such as `paor.replay` and `paor.why`, are names of `paor`; here are those that need an engine to compare
-with: `backtest` and `bisect`.
+with, or that compare runs by their settings: `backtest`, `bisect` and `bisect_runs`.
 """
 
 from __future__ import annotations
 
 from .fsm.check.findings import Check, Explored, Finding, Path, PathStep
+from .fsm.explain.bisect import Bisection, bisect, bisect_runs
 from .fsm.explain.calls import Decided, RunCall
 from .fsm.explain.conversations import Conversation, ConversationMessage
 from .fsm.explain.coverage import Coverage, ForeignStep, GuardCount, GuardOutcome, RowCoverage
 from .fsm.explain.diff import RunDiff, Side
+from .fsm.explain.mixture import Piece
 from .fsm.explain.story import StoryRow
 from .fsm.explain.why import Candidate, Checked, Why, WhyNot
 from .fsm.journal.erasure_log import Erasure
@@ -31,6 +33,7 @@ from .fsm.workflow.defects import FileDefect
 from .fsm.workflow.validate import Report
 
 __all__ = [
+    "Bisection",
     "CalledBy",
     "Candidate",
     "ChangedPart",
@@ -54,6 +57,7 @@ __all__ = [
     "Path",
     "PathStep",
     "Payload",
+    "Piece",
     "Redaction",
     "Replay",
     "Report",
@@ -70,4 +74,6 @@ __all__ = [
     "Why",
     "WhyNot",
     "backtest",
+    "bisect",
+    "bisect_runs",
 ]

@@ -336,7 +336,7 @@ class Priced(ScriptedModel):
 @pytest.mark.parametrize(("price", "spent"), [(1_000_000, []), (900_000_000, ["cost_budget"])])
 def test_prices_of_the_model_that_was_asked_count(price: int, spent: list[str], tmp_path: Path) -> None:
     """A budget of money ends a run where the tokens that were recorded cost more than it."""
-    bounds = {"limits": Limits(cost_budget=0.5)}
+    bounds: dict[str, Any] = {"limits": Limits(cost_budget=0.5)}
     seen = record(replace(BY_NAME["two_pages"], options=bounds), tmp_path / "priced")
     with (
         seen.journal,

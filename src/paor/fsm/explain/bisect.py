@@ -19,7 +19,7 @@ from ..journal.rows import RunRow
 from ..replay.comparison import short
 from ..replay.trial import Catalogs, Settings, Trial, TrialFinding, trial
 from ..replay.walk import spec_of_part
-from .diff import diff
+from .diff import RunDiff, diff
 from .divergence import NAMES
 from .mixture import Mixture, Piece, smallest
 
@@ -94,13 +94,21 @@ def bisect(one: Settings, two: Settings, journal: Readable, runs: Sequence[RunRo
         found = trial(reader, row, one, catalogs), trial(reader, row, two, catalogs)
         if _decided(found[0]) != _decided(found[1]):
             return _reduced(reader, row, (one, two), found, catalogs)
-        if asks is None and found[0].findings != found[1].findings:
+        if asks is None and _marked(found[0]) != _marked(found[1]):
             asks = row, *found
     return _reduced(reader, asks[0], (one, two), asks[1:], catalogs) if asks is not None else Bisection()
 
 
-def _decided(found: Trial) -> list[TrialFinding]:
-    return [item for item in found.findings if item.kind == "decides"]
+_Marks = list[tuple[TrialFinding, bytes]]
+
+
+def _marked(found: Trial) -> _Marks:
+    """Return the findings of a trial, each with the digest of its prompt: of two prompts only their first other line is told."""
+    return list(zip(found.findings, found.prompts, strict=True))
+
+
+def _decided(found: Trial) -> _Marks:
+    return [(item, b"") for item in found.findings if item.kind == "decides"]
 
 
 def _reduced(
@@ -112,41 +120,31 @@ def _reduced(
     fallback: Sequence[Piece] = (),
 ) -> Bisection:
     """Return the bisection of a run that two sides derive differently."""
-    findings = [_decided(item) for item in found]
-    if findings[0] == findings[1]:
-        findings = [list(item.findings) for item in found]
-    different = [
-        item for item in (*findings[0], *findings[1]) if (item in findings[0]) is not (item in findings[1])
-    ]
-    seq = min(item.seq for item in different)
-    wanted = [item for item in findings[1] if item.seq <= seq]
-    decides = any(item.kind == "decides" for item in different)
+    look = _decided if _decided(found[0]) != _decided(found[1]) else _marked
+    left, right = map(look, found)
+    seq = min(
+        item.seq for item, mark in (*left, *right) if ((item, mark) in left) is not ((item, mark) in right)
+    )
+
+    def until(marks: _Marks) -> _Marks:
+        return [pair for pair in marks if pair[0].seq <= seq]
 
     def flips(chosen: Sequence[Piece]) -> bool:
-        with suppress(
-            PaorError, ValueError, LookupError, TypeError, AttributeError, AssertionError
-        ):  # a mixture that cannot be
-            made = trial(reader, row, Mixture(*sides, chosen), catalogs)
-            return [
-                item for item in (_decided(made) if decides else made.findings) if item.seq <= seq
-            ] == wanted
+        with suppress(PaorError, ValueError, LookupError, TypeError, AttributeError, AssertionError):
+            mixture = Mixture(*sides, chosen)  # which may be none that can decide
+            return until(look(trial(reader, row, mixture, catalogs))) == until(right)
         return False
 
     spec = spec_of_part(reader, row.run_id)
     pieces = Mixture(*sides).pieces(spec) if spec is not None else []
     parts = smallest(pieces, flips) if pieces and flips(pieces) else list(fallback) or pieces
-    here, there = (next((item for item in side if item.seq == seq), None) for side in findings)
-    told = here or there
+    here, there = (next((item for item, _ in marks if item.seq == seq), None) for marks in (left, right))
+    told = there or here
     assert told is not None, "one of the two has it"
-    return Bisection(
-        row.run_id,
-        seq,
-        told.row,
-        (there or told).guard,
-        here.now if here is not None else told.was,
-        there.now if there is not None else told.was,
-        tuple(parts),
-    )
+    was, now = (item.now if item is not None else told.was for item in (here, there))
+    if was == now and parts:
+        was, now = parts[0].was, parts[0].now
+    return Bisection(row.run_id, seq, told.row, told.guard, was, now, tuple(parts))
 
 
 class _Recorded:
@@ -202,15 +200,32 @@ def bisect_runs(journal: Readable, good: str, bad: str, other: Readable | None =
         _OUTSIDE.get(found.cause, found.cause), name, short(found.left.text), short(found.right.text)
     )
     whole = Bisection(row.run_id, found.seq, place, "", told.was, told.now, (told,))
-    if found.cause in _OUTSIDE:
-        return whole
     theirs = reader_of(other, "") if other is not None else reader
-    spec = spec_of_part(theirs, theirs.run(bad).run_id)
+    if found.cause == "machine":
+        return _by_guard(reader, theirs, found) or whole
+    spec = spec_of_part(theirs, found.right.run_id) if found.cause not in _OUTSIDE else None
     if spec is None:
         return whole
     sides, catalogs = (_Recorded(), _Recorded(spec)), Catalogs()
     derived = trial(reader, row, sides[0], catalogs), trial(reader, row, sides[1], catalogs)
-    if derived[0].findings == derived[1].findings:
+    if _marked(derived[0]) == _marked(derived[1]):
         return whole
     reduced = _reduced(reader, row, sides, derived, catalogs, (told,))
     return reduced if reduced.seq == found.seq else whole
+
+
+def _by_guard(one: JournalReader, two: JournalReader, found: RunDiff) -> Bisection | None:
+    """Return the first row that a guard of the host's own decides otherwise, by its recorded values: its code is not here."""
+    seq = found.decision_seq
+    if seq is None:
+        return None
+    sides = (one, found.left), (two, found.right)
+    rows = [row for journal, side in sides for row in journal.transitions(side.run_id, seq, seq)]
+    names = [name.removeprefix("guard.") for name in found.parts if name.startswith("guard.")]
+    names = [name for name in names if len({row.guards.get(name, True) for row in rows}) == 2]
+    if not names or len(rows) < 2:
+        return None
+    was, now = (f"{row.trigger} to {row.dest}" for row in rows)
+    values = (f"{row.guards.get(names[0], '(none)')}" for row in rows)
+    place = f"{rows[0].source}.{rows[0].trigger}"
+    return Bisection(found.left.run_id, seq, place, names[0], was, now, (Piece("guard", names[0], *values),))

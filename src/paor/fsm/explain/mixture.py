@@ -338,7 +338,10 @@ class Mixture:
             found += _machine_pieces(*machines)
         prices = [getattr(side.model, "price", None) for side in sides]
         if prices[0] != prices[1]:
-            found.append(Piece("price", f"{self._two.model.name}", *map(_told, map(str, prices))))
+            told = (
+                "(none)" if item is None else f"{item.tokens_in} in, {item.tokens_out} out" for item in prices
+            )
+            found.append(Piece("price", f"{self._two.model.name}", *told))
         return list(dict.fromkeys(found))
 
     def _machines(self, one: Spec, two: Spec) -> tuple[Machine, Machine] | None:

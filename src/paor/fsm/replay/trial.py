@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import chain
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -100,6 +101,7 @@ class Trial:
         was: What the run has used as recorded.
         now: What it has used in the trial, as far as that goes.
         known: Whether the trial goes as far as the run does, or to an end of its own.
+        prompts: For each finding the digest of the prompt that is made now, where it asks otherwise.
     """
 
     run_id: str
@@ -107,6 +109,7 @@ class Trial:
     was: Spent
     now: Spent
     known: bool
+    prompts: tuple[bytes, ...] = ()
 
 
 class Settings(Protocol):
@@ -185,7 +188,8 @@ def trial(journal: JournalReader, row: RunRow, settings: Settings, catalogs: Cat
     with damage_told(row.run_id):
         walk = _Walk(journal, row, settings, catalogs)
         walk.go()
-        return Trial(row.run_id, tuple(walk.findings), _recorded(walk.rows), walk.spent, walk.whole)
+        used = _recorded(walk.rows), walk.spent
+        return Trial(row.run_id, tuple(walk.findings), *used, walk.whole, tuple(walk.prompts))
 
 
 def _recorded(rows: list[Transition]) -> Spent:
@@ -220,7 +224,7 @@ class _Walk:
 
     Attributes:
         journal, row, settings, catalogs: See `trial`.
-        findings: So far.
+        findings, prompts: So far; see `Trial`.
         rows: All that were recorded.
         at: How many of them the trial has used, or left out.
         parted: Whether a row was decided otherwise.
@@ -239,6 +243,7 @@ class _Walk:
     settings: Settings
     catalogs: Catalogs
     findings: list[TrialFinding] = field(default_factory=list)
+    prompts: list[bytes] = field(default_factory=list)
     rows: list[Transition] = field(default_factory=list)
     at: int = 0
     parted: bool = False
@@ -467,7 +472,9 @@ class _Walk:
         differences = compare_prompt(self.store, run, self.rows, row, request, messages, whole=whole)
         first = next(iter(differences), None)
         if isinstance(first, Divergence):
-            self._tell("asks", row.seq, _place(run, row), "", first.expected, first.found)
+            text = "\0".join(message.body for message in messages)
+            digest = sha256(text.encode("utf-8", "surrogatepass")).digest()
+            self._tell("asks", row.seq, _place(run, row), "", first.expected, first.found, digest)
         elif first is None and self.kit.offered(request.kind, run) and self.recorded.tools != run.spec.tools:
             was, now = (
                 _text([tool.model_dump(mode="json") for tool in spec.tools])
@@ -560,8 +567,11 @@ class _Walk:
 
     # -- what is told ----------------------------------------------------------------------------------------------
 
-    def _tell(self, kind: Kind, seq: int, row: str, guard: str, was: str, now: str) -> None:
+    def _tell(
+        self, kind: Kind, seq: int, row: str, guard: str, was: str, now: str, prompt: bytes = b""
+    ) -> None:
         self.findings.append(TrialFinding(self.row.run_id, seq, kind, row, guard, was, now))
+        self.prompts.append(prompt)
 
 
 def _place(run: Run, row: Transition | None) -> str:
