@@ -436,11 +436,12 @@ class _Walk:
         if self.parted:
             return
         if differ:
-            values = (f"{differ[0]}: {short(_text(item.get(differ[0])))}" for item in (old, new))
-            self._tell("decides", row.seq, _place(run, row), "", *values)
+            was, now = (f"{differ[0]}: {short(_text(item.get(differ[0])))}" for item in (old, new))
+            self._tell("decides", row.seq, _place(run, row), "", was, now)
             self.parted = True
         elif words[0] != words[1]:
-            self._tell("asks", row.seq, _place(run, row), "", *(short(str(item)) for item in words))
+            was, now = (short(str(item)) for item in words)
+            self._tell("asks", row.seq, _place(run, row), "", was, now)
 
     def _guard(self, run: Run, row: Transition, found: Decision) -> str:
         """Return the guard for which another row is taken than *row*."""
