@@ -325,6 +325,17 @@ def test_an_approval_that_is_not_needed_any_more_is_left_out(few: list[Recording
     ) == 3
 
 
+def test_a_result_counts_for_the_very_call_alone(tmp_path: Path) -> None:
+    """A plan whose first call is refused goes on with the second one, and the recorded result is the first one's."""
+    seen = record(BY_NAME["batch_skipped"], tmp_path / "skipped")
+    with seen.journal:
+        found = tried(seen, required("specify", first_page)(seen.journey.options))
+    assert [(item.kind, item.seq, item.was, item.now) for item in found] == [
+        ("decides", 1, "specify to Executing", "refuse to Observing"),
+        ("unknown", 2, "notes.read", "notes.read"),
+    ]
+
+
 class Priced(ScriptedModel):
     """A model with a price."""
 

@@ -160,7 +160,7 @@ def _group() -> click.Group:
         Start:   paor run "Summarise the obligations" --document contract.pdf
         Talk:    paor chat
         Look:    paor runs, paor show last --steps
-        Audit:   paor verify, paor replay, paor why, paor diff
+        Audit:   paor verify, paor replay, paor why, paor diff, paor backtest, paor bisect
         """
         if context.invoked_subcommand is None:
             click.echo(context.get_help())
