@@ -93,59 +93,68 @@ def _told(value: Any) -> str:
 
 # -- a spec ---------------------------------------------------------------------------------------------------------
 
-_PARTS = {"values": "value", "tools": "tool schema", "rules": "prompt line", "phase_tools": "tool schema"}
-_MACHINE = ("host_machine", "phase_tools")
+_PARTS = {"limits": "limit", "policy": "policy rule", "values": "value", "rules": "prompt line"}
+_ELSEWHERE = NAMES | {"documents", "host_machine", "phase_tools", "fingerprints", "engine", "machine"}
+"""Fields that decide nothing, or that belong to the machine."""
 
 
 def _places(one: Spec, two: Spec) -> Iterator[_Place]:
-    """Yield every place at which two specs can differ, without the host's own machine."""
+    """Yield every place at which two specs differ, without the host's own machine."""
+    phases = {*recorded_phases(one.host_machine), *recorded_phases(two.host_machine)}
     for name in Spec.model_fields:
-        if name in NAMES or name in (*_MACHINE, "fingerprints", "engine", "machine"):
+        was, now, part = getattr(one, name), getattr(two, name), _PARTS.get(name, "setting")
+        if was == now or name in _ELSEWHERE:
             continue
-        was, now = getattr(one, name), getattr(two, name)
-        if was == now:
-            continue
-        if name in ("limits", "profile"):
-            yield _Place(
-                "limit" if name == "limits" else name, f"{name}.", was.__dict__, now.__dict__, _copied(name)
-            )
-        elif name == "policy":
-            for rule in type(was).model_fields:
-                yield from _values(
-                    "policy rule", f"policy.{rule}", getattr(was, rule), getattr(now, rule), _policy(rule)
+        if name in ("limits", "profile", "policy"):
+            for field in type(was).model_fields:
+                yield _values(
+                    part, f"{name}.{field}", getattr(was, field), getattr(now, field), _put(name, field)
                 )
         elif name == "templates":
-            phases = {*recorded_phases(one.host_machine), *recorded_phases(two.host_machine)}
             for key in dict.fromkeys((*was, *now)):
-                if key in phases:  # belongs to the phase
-                    continue
-                yield _lines(f"{key}, ", was.get(key, ""), now.get(key, ""), _template(key))
+                if key not in phases:
+                    yield _lines(f"{key}, ", was.get(key, ""), now.get(key, ""), _put(name, key))
         elif name in ("instructions", "own_instructions"):
-            yield _lines(f"{name}, ", was, now, _text(name))
-        elif name in ("tools", "documents"):
-            yield _Place(
-                _PARTS.get(name, "document"),
-                "",
-                {item.name: item for item in was},
-                {item.name: item for item in now},
-                _sequence(name),
-            )
+            yield _lines(f"{name}, ", was, now, _put(name))
+        elif name == "tools":
+            tools = ({tool.name: tool for tool in side} for side in (was, now))
+            yield _Place("tool schema", "", *tools, _tuple(_put(name)))
         else:
-            yield from _values(_PARTS.get(name, "setting"), name, was, now, _field(name))
+            yield _values(part, name, was, now, _put(name))
 
 
-def _values(part: str, name: str, was: Any, now: Any, put: Callable[[Spec, Any], Spec]) -> Iterator[_Place]:
-    """Yield the place of a value: item by item of a list or a mapping, else as a whole."""
+_Put = Callable[[Spec, Any], Spec]
+
+
+def _put(name: str, key: str | None = None) -> _Put:
+    """Return what gives a spec another value of a field, or of one entry of it."""
+
+    def put(spec: Spec, value: Any) -> Spec:
+        held = getattr(spec, name)
+        if key is not None:
+            value = (
+                {**held, key: value} if isinstance(held, Mapping) else held.model_copy(update={key: value})
+            )
+        return spec.model_copy(update={name: value})
+
+    return put
+
+
+def _tuple(put: _Put) -> _Put:
+    return lambda spec, items: put(spec, tuple(items.values()))
+
+
+def _values(part: str, name: str, was: Any, now: Any, put: _Put) -> _Place:
+    """Return the place of a value: item by item of a list or a mapping, else as a whole."""
     if isinstance(was, tuple) and isinstance(now, tuple):
-        one, two = ({_told(item): item for item in items} for items in (was, now))
-        yield _Place(part, f"{name}: ", one, two, lambda spec, items: put(spec, tuple(items.values())))
-    elif isinstance(was, Mapping) and isinstance(now, Mapping):
-        yield _Place(part, f"{name}.", was, now, put)
-    else:
-        yield _Place(part, name, {"": was}, {"": now}, lambda spec, items: put(spec, items.get("")))
+        items = ({_told(item): item for item in side} for side in (was, now))
+        return _Place(part, f"{name}: ", *items, _tuple(put))
+    if isinstance(was, Mapping) and isinstance(now, Mapping):
+        return _Place(part, f"{name}.", was, now, put)
+    return _Place(part, name, {"": was}, {"": now}, lambda spec, items: put(spec, items[""]))
 
 
-def _lines(name: str, was: str, now: str, put: Callable[[Spec, str], Spec]) -> _Place:
+def _lines(name: str, was: str, now: str, put: _Put) -> _Place:
     """Return the place of a text, of which each line is an item; a line that takes the place of another one is its counterpart."""
     old, new = was.split("\n"), now.split("\n")
     one, two = dict[str, str](), dict[str, str]()
@@ -153,40 +162,9 @@ def _lines(name: str, was: str, now: str, put: Callable[[Spec, str], Spec]) -> _
     for _, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         for at in range(max(b - a, d - c)):
             number += 1
-            if a + at < b:
-                one[f"line {number}"] = old[a + at]
-            if c + at < d:
-                two[f"line {number}"] = new[c + at]
+            one |= {f"line {number}": old[a + at]} if a + at < b else {}
+            two |= {f"line {number}": new[c + at]} if c + at < d else {}
     return _Place("prompt line", name, one, two, lambda spec, lines: put(spec, "\n".join(lines.values())))
-
-
-def _field(name: str) -> Callable[[Spec, Any], Spec]:
-    return lambda spec, value: spec.model_copy(update={name: value})
-
-
-def _text(name: str) -> Callable[[Spec, str], Spec]:
-    return _field(name)
-
-
-def _sequence(name: str) -> Callable[[Spec, dict[str, Any]], Spec]:
-    return lambda spec, items: spec.model_copy(update={name: tuple(items.values())})
-
-
-def _copied(name: str) -> Callable[[Spec, dict[str, Any]], Spec]:
-    return lambda spec, items: spec.model_copy(update={name: getattr(spec, name).model_copy(update=items)})
-
-
-def _policy(rule: str) -> Callable[[Spec, Any], Spec]:
-    return lambda spec, value: spec.model_copy(
-        update={"policy": spec.policy.model_copy(update={rule: value})}
-    )
-
-
-def _template(key: str) -> Callable[[Spec, str], Spec]:
-    def put(spec: Spec, text: str) -> Spec:
-        return spec.model_copy(update={"templates": {**spec.templates, key: text}})
-
-    return put
 
 
 # -- a host's own machine --------------------------------------------------------------------------------------------

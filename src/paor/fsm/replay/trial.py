@@ -29,8 +29,8 @@ from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Change, Run
 from ...tools.catalog import Catalog
 from ..decision.guard_context import NO_VALUES, Given
-from ..decision.run_resources import RunResources
-from ..journal.payloads import Payload, recalled_text
+from ..decision.run_resources import RunResources, offered_tools
+from ..journal.payloads import recalled_text
 from ..journal.prompts import with_summary
 from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import RunRow, Transition, transition_of
@@ -138,25 +138,6 @@ _FREE = ("none", "recalled", "answer")
 """Outcomes that cost nothing: their rows may be left out by a trial that has no use for them."""
 
 
-class _Intact:
-    """
-    Payloads that are as they were written.
-
-    Args:
-        window: Through which they are read.
-    """
-
-    def __init__(self, window: PayloadWindow) -> None:
-        self._window = window
-
-    def payload(self, run: int, n: int) -> Payload:
-        """Return one payload; raise `JournalDamaged` where its text is another one than its digest says."""
-        found = self._window.payload(run, n)
-        if not found.fits():
-            raise JournalDamaged(f"payload {n} does not fit its digest; run: paor verify")
-        return found
-
-
 class Catalogs:
     """The tools of specs, compiled; runs of one engine have the same ones."""
 
@@ -235,7 +216,7 @@ class _Walk:
         recorded: Spec in force, as recorded.
         kit: What rows are derived with.
         store: Payloads.
-        texts: The same, each compared with its digest.
+        offers: Tools that a provider is told of, as recorded and as tried, where they are not the same.
     """
 
     journal: JournalReader
@@ -254,12 +235,11 @@ class _Walk:
     recorded: Spec = field(init=False)
     kit: RunResources = field(init=False)
     store: PayloadWindow = field(init=False)
-    texts: _Intact = field(init=False)
+    offers: tuple[str, str] | None = None
 
     def go(self) -> None:
         """Walk to the end of the run, or of what was recorded."""
-        self.store = PayloadWindow(self.journal)
-        self.texts = _Intact(self.store)
+        self.store = PayloadWindow(self.journal, intact=True)
         parts = self.journal.lineage(self.row.run)
         head, lasts = b"", [*(part.first_seq - 1 for part in parts[1:]), self.row.head_seq]
         for part, last in zip(parts, lasts, strict=True):
@@ -290,6 +270,16 @@ class _Walk:
         self.recorded = spec
         tried = self.settings.trial_spec(spec)
         self._compile(tried)
+        self.offers = None
+        if tried.native and (spec.tools, spec.policy) != (tried.tools, tried.policy):
+            recorded = offered_tools(self.catalogs.of(spec.tools), spec)
+            was, now = (
+                {tool.name: tool for tool in tools}
+                for tools in (recorded, offered_tools(self.kit.catalog, tried))
+            )
+            changed = next((name for name in (*was, *now) if was.get(name) != now.get(name)), None)
+            if changed is not None:
+                self.offers = short(f"tool {was.get(changed)}"), short(f"tool {now.get(changed)}")
         return tried
 
     def _compile(self, spec: Spec) -> None:
@@ -351,7 +341,7 @@ class _Walk:
             raise _Unknown(_had(row), "summary")
         if block is not None:
             self._ask(block, beside[0], ASKED)
-            summary = self._priced(recorded_outcome(self.texts, run, beside[0]), row)
+            summary = self._priced(recorded_outcome(self.store, run, beside[0]), row)
             seen, _, _ = after(run, summary, self.kit)
         outcome: Outcome | None = None
         if isinstance(request, ModelRequest) and own.outcome["kind"] != "cancelled":
@@ -362,7 +352,7 @@ class _Walk:
             if self.store.missed:
                 raise _Unknown("erased", _need(run, request))
         if outcome is None:
-            outcome = self._priced(recorded_outcome(self.texts, run, row), row)
+            outcome = self._priced(recorded_outcome(self.store, run, row), row)
         if self.store.missed:
             raise _Unknown("erased", _need(run, request))
         before = self.rows[self.at - 1].time_us if self.at else 0
@@ -383,15 +373,17 @@ class _Walk:
         if row is not None and run.spec.host_machine:
             given = Given(dict(row.guards), self._change(row))
             if "values" in row.request:
-                fresh = orjson.loads(self.texts.payload(run.number, row.request["values"]["n"]).body or "{}")
+                fresh = orjson.loads(self.store.payload(run.number, row.request["values"]["n"]).body or "{}")
         try:
             found = decide(run, outcome, moment, self.kit, request, given=given, fresh=fresh, summary=summary)
         except (HostFunctionError, IllegalEvent) as error:
             seq = row.seq if row is not None else run.seq
-            name = next((guard for guard in _own_guards(run, self.kit) if f" {guard} " in f"{error} "), "")
+            own = machine_of(run, self.kit).host.guards
+            name = next((guard for guard in own if f" {guard} " in f"{error} "), "")
             self._tell("decides", seq, _place(run, row), name, _led(row), short(str(error)))
             self.whole = False
             return None
+        self.same = False
         if row is not None:
             self._compare(run, row, found)
             self.at += 1
@@ -414,9 +406,9 @@ class _Walk:
         if (row.trigger, row.dest) != (found.row.trigger, found.row.dest):
             now = f"{found.row.trigger} to {found.row.dest}"
             self._tell("decides", row.seq, _place(run, row), self._guard(run, row, found), _led(row), now)
-            self.parted, self.same = True, False
+            self.parted = True
             return
-        body, derived = self.texts.payload(row.run, row.change["n"]).body, found.change.wire_json()
+        body, derived = self.store.payload(row.run, row.change["n"]).body, found.change.wire_json()
         self.same = True
         if body is None or body == derived:
             return
@@ -425,13 +417,12 @@ class _Walk:
         for item in (
             old,
             new,
-        ):  # what an approval is for has the whole policy in it; the answer is to the question that is asked now
+        ):  # an approval is for the whole policy, and its answer for the question that is asked now
             for slot in ("question", "reply"):
                 (item.get(slot) or {}).pop("approval", None)
-        words_only = (
-            _WORDS | {"answer"} if row.dest == FAILED else _WORDS
-        )  # paor's own words on why it failed
-        differ = [name for name in sorted({*old, *new} - words_only) if old.get(name) != new.get(name)]
+        own = ("answer",) if row.dest == FAILED else ()  # paor's own words on why it failed
+        names = sorted({*old, *new} - _WORDS.union(own))
+        differ = [name for name in names if _bare(old, name) != _bare(new, name)]
         self.same = not differ
         if self.parted:
             return
@@ -476,12 +467,8 @@ class _Walk:
             text = "\0".join(message.body for message in messages)
             digest = sha256(text.encode("utf-8", "surrogatepass")).digest()
             self._tell("asks", row.seq, _place(run, row), "", first.expected, first.found, digest)
-        elif first is None and self.kit.offered(request.kind, run) and self.recorded.tools != run.spec.tools:
-            was, now = (
-                _text([tool.model_dump(mode="json") for tool in spec.tools])
-                for spec in (self.recorded, run.spec)
-            )
-            self._tell("asks", row.seq, _place(run, row), "", *_apart(was, now))
+        elif first is None and self.offers is not None:
+            self._tell("asks", row.seq, _place(run, row), "", *self.offers)
         return None
 
     def _fits(self, run: Run, request: Request, row: Transition) -> bool:
@@ -538,7 +525,7 @@ class _Walk:
         row = self._coming()
         if run.memory.question is None and not self._wants_values(run, None):
             if isinstance(request, Recall):
-                bodies = [self.texts.payload(run.number, place.n).body for place in request.payloads]
+                bodies = [self.store.payload(run.number, place.n).body for place in request.payloads]
                 if None in bodies:
                     raise _Unknown("erased", _need(run, request))
                 return Recalled(tuple(recalled_text(body, run.spec.revision) for body in bodies))
@@ -564,7 +551,7 @@ class _Walk:
         return replace(outcome, usage=replace(usage, cost_micro=price.of(usage)))
 
     def _change(self, row: Transition) -> Change:
-        return Change.read(self.texts.payload(row.run, row.change["n"]).body or "{}")
+        return Change.read(self.store.payload(row.run, row.change["n"]).body or "{}")
 
     # -- what is told ----------------------------------------------------------------------------------------------
 
@@ -601,16 +588,15 @@ def _need(run: Run, request: Request) -> str:
     return f"{request.intent.tool}" if isinstance(request, ToolRequest) else "nothing"
 
 
-def _own_guards(run: Run, kit: RunResources) -> Mapping[str, Any]:
-    return machine_of(run, kit).host.guards
+def _bare(change: Mapping[str, Any], name: str) -> Any:
+    """Return a slot without what is null in it: what a row does not say and what it says is null are the same."""
+    found = change.get(name)
+    return (
+        {key: value for key, value in found.items() if value is not None}
+        if isinstance(found, dict)
+        else found
+    )
 
 
 def _text(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
-
-
-def _apart(was: str, now: str) -> tuple[str, str]:
-    """Return two texts from shortly before the place at which they part."""
-    at = next((place for place, pair in enumerate(zip(was, now, strict=False)) if pair[0] != pair[1]), 0)
-    begin = max(0, at - 40)
-    return short(was[begin:]), short(now[begin:])
