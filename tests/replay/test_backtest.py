@@ -20,10 +20,11 @@ from paor.audit import Transition, TrialFinding, backtest
 from paor.errors import JournalDamaged
 from paor.machine import GuardContext
 from paor.prompts.clients.prices import Price
+from paor.testing import call_tools, step
 
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
 from ..support.pages import ROOT
-from ..support.worlds import JOURNAL, TOOLS
+from ..support.worlds import JOURNAL, TOOLS, engine
 
 FILES = sorted((ROOT / "tests" / "fixtures" / "journals").glob("schema*.db"))
 
@@ -199,8 +200,8 @@ def record(journey: Journey, folder: Path, objective: str = "") -> Recording:
 def tried(seen: Recording, options: Mapping[str, Any]) -> list[TrialFinding]:
     """Return what a back-test with an engine with *options* finds; its model may not be asked, its tools may not be called."""
     nowhere, tools = Journal(":memory:"), inert(seen.journey.tools())
-    with Engine(Silent([]), tools, nowhere, builtins=False, **options) as engine:
-        return list(backtest(engine, seen.journal))
+    with Engine(Silent([]), tools, nowhere, builtins=False, **options) as other:
+        return list(backtest(other, seen.journal))
 
 
 def check(plant: Plant, seen: Recording) -> int:
@@ -336,6 +337,26 @@ def test_a_result_counts_for_the_very_call_alone(tmp_path: Path) -> None:
     ]
 
 
+def test_other_tools_of_a_native_turn_ask_otherwise(tmp_path: Path) -> None:
+    """They are in no message: a provider is told of them beside the prompt."""
+    script = [call_tools(step("notes.read", page=1)), "Page 1 is read."]
+    folder = tmp_path / "native"
+    folder.mkdir()
+    with engine(folder, script, profile="native") as scripted:
+        run = scripted.run("Read page 1")
+        assert run.state == "Done", run
+    with Journal(folder / JOURNAL, read_only=True) as journal:
+        journey = replace(BY_NAME["two_pages"], options={"profile": "native"})
+        seen = Recording(journey, journal, journal.transitions(run.run_id))
+        assert tried(seen, journey.options) == []
+        other = [*inert(TOOLS[:1]), replace(inert(TOOLS[1:2])[0], description="Send it."), *inert(TOOLS[2:])]
+        found = tried(seen._replace(journey=replace(journey, tools=lambda: other)), journey.options)
+        assert {item.kind for item in found} == {"asks"} and len(found) == 2
+        assert all("cannot be taken back" in item.was and "Send it." in item.now for item in found), found
+        denied = tried(seen, policy(deny=("notes.read",))(journey.options))
+        assert [item.seq for item in denied if item.kind == "decides"] == [1]
+
+
 class Priced(ScriptedModel):
     """A model with a price."""
 
@@ -351,9 +372,9 @@ def test_prices_of_the_model_that_was_asked_count(price: int, spent: list[str], 
     seen = record(replace(BY_NAME["two_pages"], options=bounds), tmp_path / "priced")
     with (
         seen.journal,
-        Engine(Priced([], price), TOOLS, Journal(":memory:"), builtins=False, **bounds) as engine,
+        Engine(Priced([], price), TOOLS, Journal(":memory:"), builtins=False, **bounds) as other,
     ):
-        found = [item for item in backtest(engine, seen.journal) if item.kind == "decides"]
+        found = [item for item in backtest(other, seen.journal) if item.kind == "decides"]
     assert bool(found) is bool(spent)
     assert all("to Failed" in item.now or "conclude" in item.now for item in found[:1])
 

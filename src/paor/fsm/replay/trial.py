@@ -459,7 +459,7 @@ class _Walk:
         if run.spec.limits.reply_tokens is not None:
             size = prompt_bytes(messages, self.kit.offered(request.kind, run))
         budget = shortage(run, reservation(run.spec.limits, run.counters, size))
-        if budget is not None or self.parted:  # then it is the recorded prompt, see `_fits`
+        if budget is not None:
             return budget
         differences = compare_prompt(self.store, run, self.rows, row, request, messages, whole=whole)
         first = next(iter(differences), None)
@@ -495,9 +495,12 @@ class _Walk:
         return bool(row.request.get("kind") == "none") and (not self.parted or kind == "none")
 
     def _same_prompt(self, run: Run, request: ModelRequest, row: Transition) -> bool:
+        """Return whether *row* has asked for the same: with the recorded settings the prompt would be the recorded one."""
         if "summary" in row.request or asking(run, request, self.kit) is not None:
             return False
-        messages, whole = built_prompt(self.store, self.kit, run, row, request)
+        kit = RunResources(self.recorded, self.catalogs.of(self.recorded.tools))
+        run = run.under(self.recorded)
+        messages, whole = built_prompt(self.store, kit, run, row, request)
         differences = compare_prompt(self.store, run, self.rows, row, request, messages, whole=whole)
         return next(iter(differences), None) is None
 
