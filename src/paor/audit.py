@@ -15,7 +15,7 @@ from .fsm.explain.calls import Decided, RunCall
 from .fsm.explain.conversations import Conversation, ConversationMessage
 from .fsm.explain.coverage import Coverage, ForeignStep, GuardCount, GuardOutcome, RowCoverage
 from .fsm.explain.diff import RunDiff, Side
-from .fsm.explain.mixture import Piece
+from .fsm.explain.mixture import BisectPart
 from .fsm.explain.story import StoryRow
 from .fsm.explain.why import Candidate, Checked, Why, WhyNot
 from .fsm.journal.erasure_log import Erasure
@@ -33,6 +33,7 @@ from .fsm.workflow.defects import FileDefect
 from .fsm.workflow.validate import Report
 
 __all__ = [
+    "BisectPart",
     "Bisection",
     "CalledBy",
     "Candidate",
@@ -57,7 +58,6 @@ __all__ = [
     "Path",
     "PathStep",
     "Payload",
-    "Piece",
     "Redaction",
     "Replay",
     "Report",

@@ -65,7 +65,7 @@ def test_a_backtest_says_what_is_decided_otherwise(shell: Shell, recorded: str) 
     assert said.code == 0 and "1 run: none goes otherwise" in said.out
     assert shell("backtest", "--app", "trial_apps:same", "--journal", recorded, "--json").json == []
     said = shell("backtest", "--app", "trial_apps:strict", "--journal", recorded)
-    assert said.code == 1 and "first_page" in said.out and "1 decide otherwise" in said.out
+    assert said.code == 1 and "first_page" in said.out and "1 decided otherwise" in said.out
     found = shell("backtest", "--app", "trial_apps:strict", "--journal", recorded, "--json")
     first = next(item for item in found.json if item["kind"] == "decides")
     with Journal(recorded, read_only=True) as journal:

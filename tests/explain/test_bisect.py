@@ -216,7 +216,9 @@ def test_thirty_are_planted(journals: Callable[[str], Journal]) -> None:
     assert not found.differs and found == Bisection() and found.wire()["seq"] is None
 
 
-def test_two_settings_that_only_together_make_a_difference_are_both_named(journals: Callable[[str], Journal]) -> None:
+def test_two_settings_that_only_together_make_a_difference_are_both_named(
+    journals: Callable[[str], Journal],
+) -> None:
     """A limit on its own changes nothing here, nor does a guard."""
 
     def few_steps(case: GuardContext) -> bool:
@@ -229,17 +231,28 @@ def test_two_settings_that_only_together_make_a_difference_are_both_named(journa
 
     any_steps.__name__ = "few_steps"
     one = {"machine": requiring("specify", any_steps)}
-    two = {"machine": requiring("specify", few_steps).require("retry", noise), **limits(max_plans=3, previews=2)}
+    two = {
+        "machine": requiring("specify", few_steps).require("retry", noise),
+        **limits(max_plans=3, previews=2),
+    }
     found = compared(journals("two_pages"), one, two)
-    assert (found.seq, {(item.part, item.name) for item in found.parts}) == (1, {("guard", "few_steps"), ("limit", "limits.max_plans")})
+    assert (found.seq, {(item.part, item.name) for item in found.parts}) == (
+        1,
+        {("guard", "few_steps"), ("limit", "limits.max_plans")},
+    )
 
 
-def test_of_two_prompts_that_both_differ_from_the_recorded_one_the_line_is_named(journals: Callable[[str], Journal]) -> None:
+def test_of_two_prompts_that_both_differ_from_the_recorded_one_the_line_is_named(
+    journals: Callable[[str], Journal],
+) -> None:
     """Where a decision differs, too, that is what counts."""
     one, two = ({"instructions": f"Be good.\nBe {word}."} for word in ("kind", "rude"))
     found = compared(journals("two_pages"), one, two)
     assert (found.row, found.was, found.now) == ("Planning.select", "Be kind.", "Be rude.")
-    assert compared(journals("two_pages"), one, {**two, **limits(max_steps=1)}).parts[0].name == "limits.max_steps"
+    assert (
+        compared(journals("two_pages"), one, {**two, **limits(max_steps=1)}).parts[0].name
+        == "limits.max_steps"
+    )
 
 
 # -- two runs ------------------------------------------------------------------------------------------------------
@@ -279,7 +292,9 @@ def played(journey: Journey, folder: Path) -> Journal:
     return Journal(folder / JOURNAL, read_only=True)
 
 
-@pytest.mark.parametrize(("good", "bad", "part", "name", "seq"), RUNS, ids=[f"{item[2]} {item[3]}" for item in RUNS])
+@pytest.mark.parametrize(
+    ("good", "bad", "part", "name", "seq"), RUNS, ids=[f"{item[2]} {item[3]}" for item in RUNS]
+)
 def test_what_makes_two_runs_differ_is_named(
     good: Journey, bad: Journey, part: str, name: str, seq: int, tmp_path: Path
 ) -> None:
@@ -287,4 +302,7 @@ def test_what_makes_two_runs_differ_is_named(
     with played(good, tmp_path / "good") as one, played(bad, tmp_path / "bad") as two:
         found = bisect_runs(one, one.runs()[0].run_id, two.runs()[0].run_id, two)
         assert bisect_runs(one, one.runs()[0].run_id, one.runs()[0].run_id) == Bisection()
-    assert (found.seq, [(item.part, item.name[: len(name)]) for item in found.parts]) == (seq, [(part, name)]), found
+    assert (found.seq, [(item.part, item.name[: len(name)]) for item in found.parts]) == (
+        seq,
+        [(part, name)],
+    ), found

@@ -132,7 +132,7 @@ def _summary(found: Sequence[Trial]) -> Iterator[str]:
         yield f"  the others: {was_cost / 1e6:,.4f} {arrow()} {now_cost / 1e6:,.4f} cost"
 
 
-_WORDS = {"decides": "decide otherwise", "asks": "ask otherwise", "unknown": "unknown from a row on"}
+_WORDS = {"decides": "decided otherwise", "asks": "asked otherwise", "unknown": "unknown from a row on"}
 
 
 def _change(was: Spent, now: Spent) -> str:

@@ -17,11 +17,11 @@ from ...states.run.spec import Spec
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.rows import RunRow
 from ..replay.comparison import short
-from ..replay.trial import Catalogs, Settings, Trial, TrialFinding, trial
+from ..replay.trial import Catalogs, Trial, TrialFinding, TrialSettings, trial
 from ..replay.walk import spec_of_part
 from .diff import RunDiff, diff
 from .divergence import NAMES
-from .mixture import Mixture, Piece, smallest
+from .mixture import BisectPart, Mixture, smallest
 
 _OUTSIDE = {
     "model_output": "model reply",
@@ -58,7 +58,7 @@ class Bisection:
     guard: str = ""
     was: str = ""
     now: str = ""
-    parts: tuple[Piece, ...] = ()
+    parts: tuple[BisectPart, ...] = ()
 
     @property
     def differs(self) -> bool:
@@ -70,7 +70,7 @@ class Bisection:
         return {"differs": self.differs, **asdict(self), "parts": [part._asdict() for part in self.parts]}
 
 
-def bisect(one: Settings, two: Settings, journal: Readable, runs: Sequence[RunRow]) -> Bisection:
+def bisect(one: TrialSettings, two: TrialSettings, journal: Readable, runs: Sequence[RunRow]) -> Bisection:
     """
     Find the first recorded run, from the oldest, that two engines decide differently, and the fewest settings that make it so.
 
@@ -114,10 +114,10 @@ def _decided(found: Trial) -> _Marks:
 def _reduced(
     reader: JournalReader,
     row: RunRow,
-    sides: tuple[Settings, Settings],
+    sides: tuple[TrialSettings, TrialSettings],
     found: tuple[Trial, Trial],
     catalogs: Catalogs,
-    fallback: Sequence[Piece] = (),
+    fallback: Sequence[BisectPart] = (),
 ) -> Bisection:
     """Return the bisection of a run that two sides derive differently."""
     look = _decided if _decided(found[0]) != _decided(found[1]) else _marked
@@ -129,7 +129,7 @@ def _reduced(
     def until(marks: _Marks) -> _Marks:
         return [pair for pair in marks if pair[0].seq <= seq]
 
-    def flips(chosen: Sequence[Piece]) -> bool:
+    def flips(chosen: Sequence[BisectPart]) -> bool:
         with suppress(PaorError, ValueError, LookupError, TypeError, AttributeError, AssertionError):
             mixture = Mixture(*sides, chosen)  # which may be none that can decide
             return until(look(trial(reader, row, mixture, catalogs))) == until(right)
@@ -196,7 +196,7 @@ def bisect_runs(journal: Readable, good: str, bad: str, other: Readable | None =
     rows = reader.transitions(row.run_id, found.seq, found.seq)
     place = f"{rows[0].source}.{rows[0].trigger}" if rows else found.source
     name = ", ".join(found.parts) or found.field
-    told = Piece(
+    told = BisectPart(
         _OUTSIDE.get(found.cause, found.cause), name, short(found.left.text), short(found.right.text)
     )
     whole = Bisection(row.run_id, found.seq, place, "", told.was, told.now, (told,))
@@ -228,4 +228,6 @@ def _by_guard(one: JournalReader, two: JournalReader, found: RunDiff) -> Bisecti
     was, now = (f"{row.trigger} to {row.dest}" for row in rows)
     values = (f"{row.guards.get(names[0], '(none)')}" for row in rows)
     place = f"{rows[0].source}.{rows[0].trigger}"
-    return Bisection(found.left.run_id, seq, place, names[0], was, now, (Piece("guard", names[0], *values),))
+    return Bisection(
+        found.left.run_id, seq, place, names[0], was, now, (BisectPart("guard", names[0], *values),)
+    )

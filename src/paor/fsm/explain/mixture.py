@@ -20,14 +20,14 @@ from ..machine.host_rows import Host
 from ..machine.machine import MACHINE, Machine
 from ..machine.table import Row
 from ..replay.comparison import short
-from ..replay.trial import Settings
+from ..replay.trial import TrialSettings
 from ..versioning.host_code import host_text
 from .divergence import NAMES
 
 _ABSENT = object()
 
 
-class Piece(NamedTuple):
+class BisectPart(NamedTuple):
     """
     One thing in which two sides differ.
 
@@ -54,14 +54,14 @@ class _Place:
     two: Mapping[str, Any]
     put: Callable[[Spec, dict[str, Any]], Spec]
 
-    def pieces(self) -> Iterator[tuple[Piece, str]]:
+    def pieces(self) -> Iterator[tuple[BisectPart, str]]:
         """Yield the pieces in which both differ, with the key of each."""
         for key in dict.fromkeys((*self.one, *self.two)):
             was, now = self.one.get(key, _ABSENT), self.two.get(key, _ABSENT)
             if was is _ABSENT or now is _ABSENT or was != now:
-                yield Piece(self.part, f"{self.name}{key}", _told(was), _told(now)), key
+                yield BisectPart(self.part, f"{self.name}{key}", _told(was), _told(now)), key
 
-    def mixed(self, spec: Spec, chosen: Collection[Piece]) -> Spec:
+    def mixed(self, spec: Spec, chosen: Collection[BisectPart]) -> Spec:
         """Return *spec* with the *chosen* ones of the other side."""
         keys = [key for piece, key in self.pieces() if piece in chosen]
         if not keys:
@@ -117,8 +117,8 @@ def _places(one: Spec, two: Spec) -> Iterator[_Place]:
         elif name in ("instructions", "own_instructions"):
             yield _lines(f"{name}, ", was, now, _put(name))
         elif name == "tools":
-            tools = ({tool.name: tool for tool in side} for side in (was, now))
-            yield _Place("tool schema", "", *tools, _tuple(_put(name)))
+            old, new = ({tool.name: tool for tool in side} for side in (was, now))
+            yield _Place("tool schema", "", old, new, _tuple(_put(name)))
         else:
             yield _values(part, name, was, now, _put(name))
 
@@ -147,8 +147,8 @@ def _tuple(put: _Put) -> _Put:
 def _values(part: str, name: str, was: Any, now: Any, put: _Put) -> _Place:
     """Return the place of a value: item by item of a list or a mapping, else as a whole."""
     if isinstance(was, tuple) and isinstance(now, tuple):
-        items = ({_told(item): item for item in side} for side in (was, now))
-        return _Place(part, f"{name}: ", *items, _tuple(put))
+        one, two = ({_told(item): item for item in side} for side in (was, now))
+        return _Place(part, f"{name}: ", one, two, _tuple(put))
     if isinstance(was, Mapping) and isinstance(now, Mapping):
         return _Place(part, f"{name}.", was, now, put)
     return _Place(part, name, {"": was}, {"": now}, lambda spec, items: put(spec, items[""]))
@@ -175,7 +175,7 @@ class _RowPair(NamedTuple):
 
     was: Row | None
     now: Row | None
-    piece: Piece
+    piece: BisectPart
 
 
 def _row_keys(machine: Machine) -> dict[str, Row]:
@@ -202,7 +202,7 @@ def _row_pairs(one: Machine, two: Machine) -> dict[str, _RowPair]:
     }
 
 
-def _row_piece(was: Row | None, now: Row | None, one: Machine, two: Machine) -> Piece:
+def _row_piece(was: Row | None, now: Row | None, one: Machine, two: Machine) -> BisectPart:
     """Return what a row that is not the same in two machines is told as: the phase that one has alone, the guard, or the row."""
     row = now or was
     assert row is not None, "one of the two has it"
@@ -220,15 +220,17 @@ def _row_piece(was: Row | None, now: Row | None, one: Machine, two: Machine) -> 
         f"to {item.dest} if {', '.join(item.guards) or 'nothing else'}" if item else "(none)"
         for item in (was, now)
     )
-    return Piece("row", f"{row.source}.{row.trigger}", *told)
+    return BisectPart("row", f"{row.source}.{row.trigger}", *told)
 
 
-def _phase_piece(name: str, one: Machine, two: Machine) -> Piece:
-    return Piece("phase", name, *("a phase" if name in side.host.phases else "(none)" for side in (one, two)))
+def _phase_piece(name: str, one: Machine, two: Machine) -> BisectPart:
+    return BisectPart(
+        "phase", name, *("a phase" if name in side.host.phases else "(none)" for side in (one, two))
+    )
 
 
-def _guard_piece(name: str, one: Machine, two: Machine) -> Piece:
-    return Piece(
+def _guard_piece(name: str, one: Machine, two: Machine) -> BisectPart:
+    return BisectPart(
         "guard",
         name,
         *(
@@ -238,7 +240,7 @@ def _guard_piece(name: str, one: Machine, two: Machine) -> Piece:
     )
 
 
-def _machine_pieces(one: Machine, two: Machine) -> Iterator[Piece]:
+def _machine_pieces(one: Machine, two: Machine) -> Iterator[BisectPart]:
     """Yield the pieces in which two machines differ. Functions of two modules count as others, since what they call may be."""
     for name, guard in one.host.guards.items():
         other = two.host.guards.get(name)
@@ -250,14 +252,14 @@ def _machine_pieces(one: Machine, two: Machine) -> Iterator[Piece]:
     yield from (pair.piece for pair in _row_pairs(one, two).values() if pair.was != pair.now)
     for place in dict.fromkeys((*one.host.tells, *two.host.tells)):
         if one.host.tells.get(place) is not two.host.tells.get(place):
-            yield Piece("words", ".".join(place), "its words", "other words")
+            yield BisectPart("words", ".".join(place), "its words", "other words")
     for name in ("initial", "fresh"):
         values = getattr(one.host, name), getattr(two.host, name)
         if values[0] != values[1]:
-            yield Piece("machine", name, *map(_told, values))
+            yield BisectPart("machine", name, *map(_told, values))
 
 
-def _mixed_machine(one: Machine, two: Machine, chosen: Collection[Piece]) -> Machine:
+def _mixed_machine(one: Machine, two: Machine, chosen: Collection[BisectPart]) -> Machine:
     """Return the first machine with the *chosen* pieces of the second."""
     names = {
         part: {piece.name for piece in chosen if piece.part == part}
@@ -297,7 +299,7 @@ class Mixture:
         chosen: What is taken from *two*.
     """
 
-    def __init__(self, one: Settings, two: Settings, chosen: Collection[Piece] = ()) -> None:
+    def __init__(self, one: TrialSettings, two: TrialSettings, chosen: Collection[BisectPart] = ()) -> None:
         self._one, self._two, self._chosen = one, two, chosen
         self._machine: Machine | None = None
 
@@ -306,7 +308,7 @@ class Mixture:
         """The model whose price counts."""
         return (self._two if any(piece.part == "price" for piece in self._chosen) else self._one).model
 
-    def pieces(self, spec: Spec) -> list[Piece]:
+    def pieces(self, spec: Spec) -> list[BisectPart]:
         """Return everything in which both sides differ for a run with *spec*."""
         sides = self._one, self._two
         one, two = (side.trial_spec(spec) for side in sides)
@@ -319,7 +321,7 @@ class Mixture:
             told = (
                 "(none)" if item is None else f"{item.tokens_in} in, {item.tokens_out} out" for item in prices
             )
-            found.append(Piece("price", f"{self._two.model.name}", *told))
+            found.append(BisectPart("price", f"{self._two.model.name}", *told))
         return list(dict.fromkeys(found))
 
     def _machines(self, one: Spec, two: Spec) -> tuple[Machine, Machine] | None:
@@ -357,7 +359,7 @@ class Mixture:
         return self._machine if spec.host_machine else None
 
 
-def smallest(pieces: Sequence[Piece], flips: Callable[[Sequence[Piece]], bool]) -> list[Piece]:
+def smallest(pieces: Sequence[BisectPart], flips: Callable[[Sequence[BisectPart]], bool]) -> list[BisectPart]:
     """
     Return as few of *pieces* as still flip: one of them if one does, else what no piece can be left out of (delta debugging).
 

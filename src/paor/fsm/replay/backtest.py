@@ -9,14 +9,14 @@ from typing import Protocol
 from ..journal.read_ahead import ReadAhead
 from ..journal.reader import Readable, reader_of
 from ..journal.rows import RunRow
-from .trial import Catalogs, Settings, Trial, TrialFinding, trial
+from .trial import Catalogs, Trial, TrialFinding, TrialSettings, trial
 
 
 class _Runs(Readable, Protocol):
     def runs(self, *, since: datetime | int | None = None) -> list[RunRow]: ...
 
 
-class TrialEngine(Settings, Protocol):
+class TrialEngine(TrialSettings, Protocol):
     """An engine, as far as a back-test needs one."""
 
     @property
@@ -51,7 +51,7 @@ def backtest(
         yield from found.findings
 
 
-def trials(engine: Settings, journal: Readable, rows: list[RunRow]) -> Iterator[Trial]:
+def trials(engine: TrialSettings, journal: Readable, rows: list[RunRow]) -> Iterator[Trial]:
     """
     Yield the trial of each run, the oldest first.
 

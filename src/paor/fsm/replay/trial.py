@@ -112,7 +112,7 @@ class Trial:
     prompts: tuple[bytes, ...] = ()
 
 
-class Settings(Protocol):
+class TrialSettings(Protocol):
     """What is tried: an engine, or a mixture of two."""
 
     def trial_spec(self, spec: Spec) -> Spec:
@@ -153,7 +153,7 @@ class Catalogs:
         return self._known[0][1]
 
 
-def trial(journal: JournalReader, row: RunRow, settings: Settings, catalogs: Catalogs) -> Trial:
+def trial(journal: JournalReader, row: RunRow, settings: TrialSettings, catalogs: Catalogs) -> Trial:
     """
     Derive a run again with other settings.
 
@@ -221,7 +221,7 @@ class _Walk:
 
     journal: JournalReader
     row: RunRow
-    settings: Settings
+    settings: TrialSettings
     catalogs: Catalogs
     findings: list[TrialFinding] = field(default_factory=list)
     prompts: list[bytes] = field(default_factory=list)
