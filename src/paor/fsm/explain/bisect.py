@@ -17,7 +17,7 @@ from ...states.run.spec import Spec
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.rows import RunRow
 from ..replay.comparison import short
-from ..replay.trial import Catalogs, Trial, TrialFinding, TrialSettings, trial
+from ..replay.trial import Trial, TrialFinding, TrialSettings, trial
 from ..replay.walk import spec_of_part
 from .diff import RunDiff, diff
 from .divergence import NAMES
@@ -88,15 +88,14 @@ def bisect(one: TrialSettings, two: TrialSettings, journal: Readable, runs: Sequ
         JournalDamaged: A run cannot be read, or its chain does not hold.
     """
     reader = reader_of(journal, "bisect takes two Engines, a Journal and its runs")
-    catalogs = Catalogs()
     asks: tuple[RunRow, Trial, Trial] | None = None
     for row in sorted(runs, key=lambda row: row.run):
-        found = trial(reader, row, one, catalogs), trial(reader, row, two, catalogs)
+        found = trial(reader, row, one), trial(reader, row, two)
         if _decided(found[0]) != _decided(found[1]):
-            return _reduced(reader, row, (one, two), found, catalogs)
+            return _reduced(reader, row, (one, two), found)
         if asks is None and _marked(found[0]) != _marked(found[1]):
             asks = row, *found
-    return _reduced(reader, asks[0], (one, two), asks[1:], catalogs) if asks is not None else Bisection()
+    return _reduced(reader, asks[0], (one, two), asks[1:]) if asks is not None else Bisection()
 
 
 _Marks = list[tuple[TrialFinding, bytes]]
@@ -116,7 +115,6 @@ def _reduced(
     row: RunRow,
     sides: tuple[TrialSettings, TrialSettings],
     found: tuple[Trial, Trial],
-    catalogs: Catalogs,
     fallback: Sequence[BisectPart] = (),
 ) -> Bisection:
     """Return the bisection of a run that two sides derive differently."""
@@ -132,7 +130,7 @@ def _reduced(
     def flips(chosen: Sequence[BisectPart]) -> bool:
         with suppress(PaorError, ValueError, LookupError, TypeError, AttributeError, AssertionError):
             mixture = Mixture(*sides, chosen)  # which may be none that can decide
-            return until(look(trial(reader, row, mixture, catalogs))) == until(right)
+            return until(look(trial(reader, row, mixture))) == until(right)
         return False
 
     spec = spec_of_part(reader, row.run_id)
@@ -206,11 +204,11 @@ def bisect_runs(journal: Readable, good: str, bad: str, other: Readable | None =
     spec = spec_of_part(theirs, found.right.run_id) if found.cause not in _OUTSIDE else None
     if spec is None:
         return whole
-    sides, catalogs = (_Recorded(), _Recorded(spec)), Catalogs()
-    derived = trial(reader, row, sides[0], catalogs), trial(reader, row, sides[1], catalogs)
+    sides = _Recorded(), _Recorded(spec)
+    derived = trial(reader, row, sides[0]), trial(reader, row, sides[1])
     if _marked(derived[0]) == _marked(derived[1]):
         return whole
-    reduced = _reduced(reader, row, sides, derived, catalogs, (told,))
+    reduced = _reduced(reader, row, sides, derived, (told,))
     return reduced if reduced.seq == found.seq else whole
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from ..journal.read_ahead import ReadAhead
 from ..journal.reader import Readable, reader_of
 from ..journal.rows import RunRow
-from .trial import Catalogs, Trial, TrialFinding, TrialSettings, trial
+from .trial import Trial, TrialFinding, TrialSettings, trial
 
 
 class _Runs(Readable, Protocol):
@@ -64,9 +64,8 @@ def trials(engine: TrialSettings, journal: Readable, rows: list[RunRow]) -> Iter
         JournalDamaged: See `backtest`.
     """
     reader = reader_of(journal, "backtest takes an Engine and a Journal, such as backtest(engine, journal)")
-    catalogs = Catalogs()
     with reader.snapshot() as still:
         rows = sorted(rows, key=lambda row: row.run)
         ahead = ReadAhead(still.source, rows)
         for row in rows:
-            yield trial(ahead, row, engine, catalogs)
+            yield trial(ahead, row, engine)

@@ -25,7 +25,7 @@ from ...states.records.outcomes import NoOutcome, Outcome, Recalled, Unaffordabl
 from ...states.records.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
 from ...states.run.budgets import reservation, shortage
 from ...states.run.phase_names import EXECUTING, FAILED
-from ...states.run.spec import Spec, ToolSpec
+from ...states.run.spec import Spec
 from ...states.run.state import Change, Run
 from ...tools.catalog import Catalog
 from ..decision.guard_context import NO_VALUES, Given
@@ -138,22 +138,7 @@ _FREE = ("none", "recalled", "answer")
 """Outcomes that cost nothing: their rows may be left out by a trial that has no use for them."""
 
 
-class Catalogs:
-    """The tools of specs, compiled; runs of one engine have the same ones."""
-
-    def __init__(self) -> None:
-        self._known: list[tuple[tuple[ToolSpec, ...], Catalog]] = []
-
-    def of(self, tools: tuple[ToolSpec, ...]) -> Catalog:
-        """Return the catalog of *tools*."""
-        for known, catalog in self._known:
-            if known == tools:
-                return catalog
-        self._known = [(tools, Catalog(tools)), *self._known[:7]]
-        return self._known[0][1]
-
-
-def trial(journal: JournalReader, row: RunRow, settings: TrialSettings, catalogs: Catalogs) -> Trial:
+def trial(journal: JournalReader, row: RunRow, settings: TrialSettings) -> Trial:
     """
     Derive a run again with other settings.
 
@@ -161,13 +146,12 @@ def trial(journal: JournalReader, row: RunRow, settings: TrialSettings, catalogs
         journal: That holds it; it is only read.
         row: The run.
         settings: What is tried.
-        catalogs: Kept from run to run.
 
     Raises:
         JournalDamaged: The chain does not hold, or a row or a text cannot be read.
     """
     with damage_told(row.run_id):
-        walk = _Walk(journal, row, settings, catalogs)
+        walk = _Walk(journal, row, settings)
         walk.go()
         used = _recorded(walk.rows), walk.spent
         return Trial(row.run_id, tuple(walk.findings), *used, walk.whole, tuple(walk.prompts))
@@ -204,7 +188,7 @@ class _Walk:
     The walk of a trial.
 
     Attributes:
-        journal, row, settings, catalogs: See `trial`.
+        journal, row, settings: See `trial`.
         findings, prompts: So far; see `Trial`.
         rows: All that were recorded.
         at: How many of them the trial has used, or left out.
@@ -222,7 +206,6 @@ class _Walk:
     journal: JournalReader
     row: RunRow
     settings: TrialSettings
-    catalogs: Catalogs
     findings: list[TrialFinding] = field(default_factory=list)
     prompts: list[bytes] = field(default_factory=list)
     rows: list[Transition] = field(default_factory=list)
@@ -272,7 +255,7 @@ class _Walk:
         self._compile(tried)
         self.offers = None
         if tried.native and (spec.tools, spec.policy) != (tried.tools, tried.policy):
-            recorded = offered_tools(self.catalogs.of(spec.tools), spec)
+            recorded = offered_tools(Catalog(spec.tools), spec)
             was, now = (
                 {tool.name: tool for tool in tools}
                 for tools in (recorded, offered_tools(self.kit.catalog, tried))
@@ -283,7 +266,7 @@ class _Walk:
         return tried
 
     def _compile(self, spec: Spec) -> None:
-        self.kit = RunResources(spec, self.catalogs.of(spec.tools), self.settings.machine_for(spec))
+        self.kit = RunResources(spec, None, self.settings.machine_for(spec))
 
     def _under(self, run: Run, row: Transition) -> Run:
         """Return *run* as *row* finds it: under the name and the settings in force from there on."""
@@ -498,7 +481,7 @@ class _Walk:
         """Return whether *row* has asked for the same: with the recorded settings the prompt would be the recorded one."""
         if "summary" in row.request or asking(run, request, self.kit) is not None:
             return False
-        kit = RunResources(self.recorded, self.catalogs.of(self.recorded.tools))
+        kit = RunResources(self.recorded)
         run = run.under(self.recorded)
         messages, whole = built_prompt(self.store, kit, run, row, request)
         differences = compare_prompt(self.store, run, self.rows, row, request, messages, whole=whole)
