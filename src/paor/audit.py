@@ -23,7 +23,7 @@ from .fsm.journal.payloads import Payload
 from .fsm.journal.rows import CalledBy, RunRow, StoredDocument, Transition
 from .fsm.replay.backtest import backtest
 from .fsm.replay.replay import Divergence, Replay, Unchecked
-from .fsm.replay.trial import TrialFinding
+from .fsm.replay.trial import TrialFinding, TrialSettings
 from .fsm.transfer.erasure import ErasureResult
 from .fsm.transfer.importer import Imported
 from .fsm.transfer.redaction import Redaction
@@ -70,6 +70,7 @@ __all__ = [
     "StoryRow",
     "Transition",
     "TrialFinding",
+    "TrialSettings",
     "Unchecked",
     "Why",
     "WhyNot",

@@ -192,7 +192,7 @@ def compared(journal: Journal, one: Options, two: Options) -> Bisection:
         Engine(**{**usual, **one}, journal=Journal(":memory:")) as first,
         Engine(**{**usual, **two}, journal=Journal(":memory:")) as second,
     ):
-        return bisect(first, second, journal, journal.runs())
+        return bisect(first, second, journal)
 
 
 @pytest.mark.parametrize(

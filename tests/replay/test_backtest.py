@@ -289,10 +289,10 @@ def test_the_golden_journals_are_derived_again(golden: Path, tmp_path: Path) -> 
     path = Path(shutil.copy(golden, tmp_path))
     with Journal(path, read_only=True) as journal:
         erased = {row.run_id for row in journal.runs() if journal.erasures(row.run_id)}
-        found = list(backtest(Denying(), journal))  # type: ignore[arg-type]  # as far as a back-test needs an engine
+        found = list(backtest(Denying(), journal))
         assert {(item.run_id, item.kind) for item in found} == {(run, "unknown") for run in erased} and erased
         assert all(item.was == "erased" for item in found)
-        denied = list(backtest(Denying(deny=("*",)), journal))  # type: ignore[arg-type]
+        denied = list(backtest(Denying(deny=("*",)), journal))
         decides = {item.run_id: item.seq for item in reversed(denied) if item.kind == "decides"}
         for row in journal.runs():
             seen = Recording(JOURNEYS[0], journal, journal.transitions(row.run_id))

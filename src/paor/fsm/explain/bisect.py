@@ -70,7 +70,9 @@ class Bisection:
         return {"differs": self.differs, **asdict(self), "parts": [part._asdict() for part in self.parts]}
 
 
-def bisect(one: TrialSettings, two: TrialSettings, journal: Readable, runs: Sequence[RunRow]) -> Bisection:
+def bisect(
+    one: TrialSettings, two: TrialSettings, journal: Readable, runs: Sequence[RunRow] | None = None
+) -> Bisection:
     """
     Find the first recorded run, from the oldest, that two engines decide differently, and the fewest settings that make it so.
 
@@ -79,7 +81,7 @@ def bisect(one: TrialSettings, two: TrialSettings, journal: Readable, runs: Sequ
     Args:
         one, two: The engines. Only their settings are used; see `Engine.trial_spec`.
         journal: That holds the runs.
-        runs: Those that are looked at, such as ``journal.runs()``.
+        runs: Those that are looked at; None for all.
 
     Returns:
         The first difference; one without a row where there is none.
@@ -87,9 +89,11 @@ def bisect(one: TrialSettings, two: TrialSettings, journal: Readable, runs: Sequ
     Raises:
         JournalDamaged: A run cannot be read, or its chain does not hold.
     """
-    reader = reader_of(journal, "bisect takes two Engines, a Journal and its runs")
+    reader = reader_of(
+        journal, "bisect takes two Engines and a Journal, such as bisect(one, two, one.journal)"
+    )
     asks: tuple[RunRow, Trial, Trial] | None = None
-    for row in sorted(runs, key=lambda row: row.run):
+    for row in sorted(reader.runs() if runs is None else runs, key=lambda row: row.run):
         found = trial(reader, row, one), trial(reader, row, two)
         if _decided(found[0]) != _decided(found[1]):
             return _reduced(reader, row, (one, two), found)
