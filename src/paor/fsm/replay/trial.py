@@ -116,11 +116,21 @@ class TrialSettings(Protocol):
     """What is tried: an engine, or a mixture of two."""
 
     def trial_spec(self, spec: Spec) -> Spec:
-        """Return *spec* with the settings that are tried."""
+        """
+        Return *spec* with the settings that are tried.
+
+        Args:
+            spec: What a run was started with.
+        """
         ...
 
     def machine_for(self, spec: Spec) -> object:
-        """Return the machine of a run with *spec*, with the host's functions; None for the standard one, or without functions."""
+        """
+        Return the machine of a run, with the host's functions; None for the standard one, or where they are not here.
+
+        Args:
+            spec: As `trial_spec` gave it.
+        """
         ...
 
     @property
