@@ -6,11 +6,13 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 import click
 
-from ...states.run.labels import NAME
+from ...states.base.errors import UsageError
+from ...states.run.labels import NAME, moment_of
 
 DEFAULT_JOURNAL = "paor.db"
 Decorator = Callable[[Callable[..., int]], Callable[..., int]]
@@ -64,7 +66,7 @@ def app_option(before: str = "", after: str = "") -> Decorator:
     return option("--app", "MODULE:ENGINE", f"{before} {what} {after}".strip())
 
 
-def _pairs(_context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
+def pairs(_context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
     """Return ``K=V``, given any number of times, as a mapping; refuse what is no such pair, and a name that comes twice."""
     pairs: dict[str, str] = {}
     for text in value:
@@ -76,6 +78,22 @@ def _pairs(_context: click.Context, option: click.Parameter, value: tuple[str, .
         pairs[name] = rest
     return pairs
 
+
+def _moment(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+    """Return a moment as microseconds since the epoch: a local date or time, or how long ago it was."""
+    if text is None:
+        return None
+    if (found := moment_of(text, datetime.now().astimezone())) is not None:
+        return found
+    raise UsageError(f"--since {text!r}: expected a date, a time such as 2026-05-31T18:00, or 90m, 12h, 7d")
+
+
+SINCE = option(
+    "--since",
+    "TIME",
+    "Only runs started since: 2026-05-31, 2026-05-31T18:00, 90m, 12h or 7d.",
+    callback=_moment,
+)
 
 _AGES = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
@@ -97,7 +115,7 @@ def age_text(seconds: int) -> str:
     return f"{seconds // _AGES[unit]}{unit}"
 
 
-METADATA = option("--metadata", "K=V", "What to find the run by; repeatable.", multiple=True, callback=_pairs)
+METADATA = option("--metadata", "K=V", "What to find the run by; repeatable.", multiple=True, callback=pairs)
 QUIET = click.option(
     "--quiet", "-q", is_flag=True, help="Tell nothing while the run is driven: no model, no progress."
 )
