@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...prompts.building.builder import shown_whole
+from ...prompts.building.builder import readable_size, shown_whole
 from ...prompts.building.templates import reported
 from ...prompts.model import Model
 from ...states.base.errors import UsageError
@@ -146,7 +146,10 @@ class EngineSettings:
 
     def readable(self, spec: Spec, *, before: Spec) -> Spec:
         """Return *spec* with the tools that read documents, where the prompts of *before* showed all of them and its own do not."""
-        documents = [(document.text, document.payload.bytes) for document in spec.documents]
+        documents = [
+            readable_size(spec, document.mime, document.payload.bytes, is_text=document.text)
+            for document in spec.documents
+        ]
         shown = [len(shown_whole(one, documents)) == len(documents) for one in (before, spec)]
         usual = [tool.name for tool in self.offered(None, spec.task_type, documents=False)]
         if not spec.native or shown != [True, False] or [tool.name for tool in spec.tools] != usual:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ...prompts.building.builder import shown_whole
+from ...prompts.building.builder import readable_size, shown_whole
 from ...prompts.building.templates import NAMES
 from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import Model, Notice
@@ -212,6 +212,7 @@ def new_run(
     spec = with_instructions(spec, settings.instructions, given["instructions"])
     own_context = limits.context_tokens is not None
     known, asked = yield from facts_of(chosen, calls=auto and spec.native, context=not own_context)
+    spec = spec.model_copy(update={"pictures": known.takes_pictures is not False})
     if asked and not known.calls_tools:
         spec = in_two_stages(spec, settings.prompts, template)
     if not own_context and known.context_tokens != said.context_tokens:
@@ -228,7 +229,10 @@ def new_run(
             }
         )
     if spec.native and inputs and not getattr(chosen, "quotes_only", False):
-        sizes = [(is_text(document.data), document.size_bytes) for document in inputs]
+        sizes = [
+            readable_size(spec, document.mime, document.size_bytes, is_text=is_text(document.data))
+            for document in inputs
+        ]
         if not kept and len(shown_whole(spec, sizes)) == len(
             sizes
         ):  # the model reads them in its first prompt
