@@ -361,8 +361,8 @@ class JournalReader:
             raise JournalDamaged(f"run {self._name(run)}: payload {n} was changed; run: paor verify")
         return payload.body
 
-    def intact_bodies(self, run: int, digests: Mapping[int, str]) -> dict[int, str | bytes | None]:
-        """Return the checked bodies of many payloads of a run, by number; see `intact`."""
+    def intact_payloads(self, run: int, digests: Mapping[int, str]) -> dict[int, Payload]:
+        """Return many payloads of a run, by number, each checked as `intact` does."""
         found: dict[int, Payload] = {}
         numbers = sorted(digests)
         for at in range(0, len(numbers), _AT_ONCE):
@@ -371,10 +371,12 @@ class JournalReader:
             rows = self.source.query_payloads(rest, tuple(run << 32 | n for n in some))
             found |= {row[1]: Payload(*row[1:]) for row in rows}
         for n in numbers:
-            payload = found[n] if n in found else self.payload(run, n)  # of a fork one that it shares
+            payload = found.get(n) or found.setdefault(
+                n, self.payload(run, n)
+            )  # of a fork one that it shares
             if not payload.fits(digests[n]):
                 raise JournalDamaged(f"run {self._name(run)}: payload {n} was changed; run: paor verify")
-        return {n: (found[n] if n in found else self.payload(run, n)).body for n in numbers}
+        return found
 
     def newest_round(self, conversation: str) -> str | None:
         """Return the id of the newest run of a conversation, None when it has none."""

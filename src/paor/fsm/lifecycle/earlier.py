@@ -1,27 +1,28 @@
 """
 What a round of a conversation is told of the rounds before: read from the run that it follows, and copied into its own.
 
-A round is a run of its own, which replays, is exported and is erased alone. So it holds copies, each text a payload of its own that
-nothing else of the run refers to, and each with the id of the run in which it was said: when that one is erased, its texts go here, too
-(`fsm.transfer.erasure`). A copy of a copy is the same bytes, so a request begins as the one of the round before ended.
+A round is a run of its own, which replays, is exported and is erased alone. So it holds copies: of each earlier round one text with all its
+messages, a payload of its own that nothing else of the run refers to, with the id of the run in which it was said: when that one is erased,
+its text goes here, too (`fsm.transfer.erasure`). It is made once, for the round that follows, and copied from there on as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace as replaced
-from functools import partial
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, zip_longest
+from operator import attrgetter
 
-from ...prompts.building.conversation import SpokenItems, earlier_turns, piece_text, step_text
+from msgspec.structs import replace
+
+from ...prompts.building.conversation import Said, Texts, earlier_turns, round_text, step_text
 from ...states.base.errors import ConversationBusy, UsageError
 from ...states.records.actions import StoredText
-from ...states.records.conversation import EFFECT_ENDS, SUMMARY_ENDS, Item, Piece
+from ...states.records.conversation import EFFECT_ENDS, SUMMARY_ENDS, Item
 from ...states.run.budgets import BYTES_PER_TOKEN
 from ...states.run.spec import Spec
 from ...states.run.state import REFERENCES_MAX, Run
 from ..decision.conversation import NOT_MADE, pending
-from ..journal.payloads import as_text
+from ..journal.payloads import Payload, as_text
 from ..journal.prompts import prompt_places
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
@@ -29,8 +30,6 @@ from ..replay.restore import restore_run
 from .start import WorkflowPosition
 from .subruns import documents_from, runs_of
 from .told import Earlier, Told
-
-Texts = Callable[[StoredText], "str | None"]
 
 
 def earlier_rounds(journal: JournalReader, conversation: str, after: str | None = None) -> Earlier:
@@ -82,14 +81,16 @@ def round_before(journal: JournalReader, conversation: str, after: str | None) -
 
 def before_again(journal: JournalReader, run: Run) -> Earlier:
     """Return what a run that stands in for a failed one is told: the same as that."""
-    told = _copied(run.spec.earlier, _texts_of(journal, run), run.run_id)
-    return Earlier(run.spec.conversation, told=tuple(told))
+    return Earlier(run.spec.conversation, told=tuple(_before(run.spec.earlier, _read(journal, run))))
 
 
 def before_task(journal: JournalReader, workflow: Run, position: WorkflowPosition) -> Earlier:
     """Return what a task of a workflow is told: the rounds before, the whole request, and the earlier tasks with their answers."""
-    spec, texts = workflow.spec, _texts_of(journal, workflow)
-    found = [*_copied(spec.earlier, texts, workflow.run_id), _user(spec.objective, workflow.run_id)]
+    spec = workflow.spec
+    found = [
+        *_before(spec.earlier, _read(journal, workflow)),
+        Told(workflow.run_id, round_text([Said("asked", spec.objective)])),
+    ]
     newest = {
         task: run
         for run, _, task in runs_of(journal, position.workflow_id, position.round)
@@ -98,13 +99,9 @@ def before_task(journal: JournalReader, workflow: Run, position: WorkflowPositio
     for task, run_id in sorted(newest.items()):
         if task > 0:
             run, _ = restore_run(journal, run_id)
-            found.append(_user(run.spec.objective, run_id))
-            found += _copied([_words("assistant", run.memory.answer or "")], texts, run_id)
+            said = Said("asked", run.spec.objective), Said("assistant", run.memory.answer or "")
+            found.append(Told(run_id, round_text(said)))
     return Earlier(spec.conversation, round=position.round, told=tuple(_within(found, spec)))
-
-
-def _user(text: str, run_id: str) -> Told:
-    return Told(Item(role="user", size=len(text.encode()), run=run_id), text, asked=text)
 
 
 def _within(told: Sequence[Told], spec: Spec) -> Sequence[Told]:
@@ -114,68 +111,65 @@ def _within(told: Sequence[Told], spec: Spec) -> Sequence[Told]:
     Of one that writes summaries it is the whole context: the first request of the next round asks for one.
     """
     room = spec.context_tokens * BYTES_PER_TOKEN // (2 if spec.limits.compaction == "code" else 1)
-    left = sum(item.size for item in told)
-    if left <= room:
-        return told
-    begins = [place for place, item in enumerate(told) if item.asked is not None]
-    for start, end in pairwise(begins):
-        if left <= room // 2:
-            return told[start:]
-        left -= sum(item.size for item in told[start:end])
-    return told[begins[-1] :] if begins else ()
+    sizes = [len(one.text.encode()) for one in told]
+    left, start = sum(sizes), 0
+    while left > room // (2 if start else 1) and start < len(told) - 1:
+        left -= sizes[start]
+        start += 1
+    return told[start:]
 
 
 def told_by(journal: JournalReader, row: RunRow, run: Run) -> list[Told]:
     """Return what a run that has ended was told of the rounds before it, and what was said in it."""
-    spec, texts = run.spec, _texts_of(journal, run)
+    spec, payloads = run.spec, _read(journal, run)
     held = run.memory.conversation if spec.converses else ()
     before = [item for item in held if item.run] if spec.native and spec.converses else spec.earlier
-    found = [*_copied(before, texts, row.run_id), *_transcript(spec, row.run_id)]
-    asked = _asked_as(journal, row, spec)
-    found.append(replaced(_user(asked, row.run_id), asked=spec.objective))
-    own = [item for item in held if not item.run] if spec.converses else list(_reported(run))
-    own += [
-        Item.of(
-            {"role": "tool", "call": call, "size": len(NOT_MADE) + len(call), "pieces": [{"words": NOT_MADE}]}
-        )
-        for call in pending(tuple(own))
-    ]
+    own = [item for item in held if not item.run]
+    said = [Said.by(item, _texts(payloads)) for item in own] if spec.converses else list(_reported(run))
+    said += [Said("tool", NOT_MADE, call=call) for call in pending(tuple(own))]
     answer = run.memory.answer or ""
-    if answer and not spec.native and own and own[-1].role == "assistant":
-        own.pop()  # the answer in the form in which it was asked for
-    found += _copied(own, texts, row.run_id)
-    if answer and not _ends_with(own, answer, texts):
-        found += _copied([_words("assistant", answer)], texts, row.run_id)
-    return found
+    if answer and not spec.native and said and said[-1].role in ("assistant", "reply"):
+        del said[-1], own[len(said) :]  # the answer in the form in which it was asked for
+    if answer and not _ends_with(said, answer):
+        said.append(Said("assistant", answer))
+    asked = _asked_as(journal, row, spec)
+    words = "" if asked == spec.objective else spec.objective
+    first = [*_transcript(spec), Said("asked", asked, words)]
+    brief = [_in_brief(one, item) for one, item in zip_longest(said, own) if one is not None]
+    shorter = round_text([*first, *brief]) if brief != said else None
+    effect = any(item.effect for item in own)
+    return [*_before(before, payloads), Told(row.run_id, round_text([*first, *said]), shorter, effect)]
 
 
-def _words(role: str, words: str) -> Item:
-    return Item.of({"role": role, "size": len(words.encode()), "pieces": [{"words": words}]})
+def _in_brief(said: Said, item: Item | None) -> Said:
+    """Return a result with its summary in its place; itself where that is none, or no shorter."""
+    if item is None or not item.summary:
+        return said
+    brief = f"{item.summary}{EFFECT_ENDS if item.effect else SUMMARY_ENDS}"
+    return replace(said, text=brief) if len(brief.encode()) < len(said.text.encode()) else said
 
 
-def _reported(run: Run) -> Iterator[Item]:
+def _reported(run: Run) -> Iterator[Said]:
     """Yield the actions of a run that holds no conversation, each with its result, as far as its history reaches."""
     for message in run.memory.history:
         step = step_text(message, message.shown)
-        yield _words("assistant", step.action.text)
-        yield _words("user", step.result.text)
+        yield Said("assistant", step.action.text)
+        yield Said("user", step.result.text)
 
 
-def _ends_with(items: Sequence[Item], answer: str, texts: Texts) -> bool:
+def _ends_with(said: Sequence[Said], answer: str) -> bool:
     """Whether the last message is the model's, and what the run has answered."""
-    if not items or items[-1].role != "assistant" or items[-1].calls:
+    last = said[-1] if said else None
+    if last is None or last.role not in ("assistant", "reply") or last.calls:
         return False
-    said = [message.text.strip() for message in SpokenItems().told(tuple(items[-1:]), texts, "")[0]]
-    return said == [answer.strip()]
+    message = last.message("")
+    return message is not None and message.text.strip() == answer.strip()
 
 
-def _transcript(spec: Spec, run_id: str) -> Iterator[Told]:
+def _transcript(spec: Spec) -> Iterator[Said]:
     """Yield the conversation that a run was given, as its own requests tell it."""
     for message in earlier_turns(spec.transcript, spec.context_tokens):
-        asked = message.text if message.role == "user" else None
-        yield Told(
-            Item.of({"role": message.role, "size": message.size, "run": run_id}), message.text, asked=asked
-        )
+        yield Said("asked" if message.role == "user" else "assistant", message.text)
 
 
 def _asked_as(journal: JournalReader, row: RunRow, spec: Spec) -> str:
@@ -191,51 +185,32 @@ def _asked_as(journal: JournalReader, row: RunRow, spec: Spec) -> str:
     return spec.objective if body is None else as_text(body) or spec.objective
 
 
-def _texts_of(journal: JournalReader, run: Run) -> Texts:
-    """Return what reads the stored texts of a run, those of its conversation at once."""
+def _read(journal: JournalReader, run: Run) -> Mapping[int, Payload]:
+    """Return the stored texts of a run's conversation, all at once."""
     items = (*run.spec.earlier, *run.memory.conversation)
-    wanted = {place.n: place.digest for item in items for place in item.places}
-    bodies = journal.intact_bodies(run.number, wanted)
-    return lambda place: as_text(bodies[place.n])
+    return journal.intact_payloads(
+        run.number, {place.n: place.digest for item in items for place in item.places}
+    )
 
 
-def _copied(items: Iterable[Item], texts: Texts, run_id: str) -> Iterator[Told]:
-    """Yield items as the next round is told them; calls of which nobody knows any more, with their results, are left out."""
-    unknown: set[str] = set()
-    for item in items:
-        if item.role == "tool" and item.call in unknown:
-            continue
-        if item.run and any(piece.text is not None and texts(piece.text) is None for piece in item.pieces):
-            unknown.update(item.calls)  # its round was erased
-            continue
-        reply = item.pieces[0].text if item.calls or len(item.pieces) == 1 else None
-        if reply is not None and item.role == "assistant" and texts(reply) is None:
-            unknown.update(item.calls)
-            continue
-        data = item.role == "user" and not item.run
-        text = "".join(piece_text(piece, texts, data=data) for piece in item.pieces)
-        read = partial(_read, texts)
-        brief = read(item.brief)
-        if item.summary:
-            brief = f"{item.summary}{EFFECT_ENDS if item.effect else SUMMARY_ENDS}"
-        parts = read(item.parts)
-        yield Told(
-            Item(
-                role=item.role,
-                pieces=(Piece(),) if reply is not None else (),
-                size=item.size,
-                calls=item.calls,
-                call=item.call,
-                model=item.model if parts is not None else "",
-                effect=item.effect,
-                run=item.run or run_id,
-            ),
-            text,
-            brief,
-            parts,
-            read(item.asked),
-        )
+def _texts(payloads: Mapping[int, Payload]) -> Texts:
+    return lambda place: as_text(payloads[place.n].body)
 
 
-def _read(texts: Texts, place: StoredText | None) -> str | None:
-    return None if place is None else texts(place)
+def _before(items: Iterable[Item], payloads: Mapping[int, Payload]) -> Iterator[Told]:
+    """Yield the rounds that a run is told, for the next one; without what was erased."""
+
+    def copied(place: StoredText | None) -> Payload | None:
+        payload = payloads[place.n] if place is not None else None
+        return payload if payload is not None and payload.body is not None else None
+
+    for run_id, some in groupby(items, attrgetter("run")):
+        said: list[Said] = []
+        for item in some:
+            if item.role != "round":  # a summary, or one message of a round
+                missing = any(payloads[place.n].body is None for place in item.places)
+                said += () if missing else (Said.by(item, _texts(payloads)),)
+            elif (whole := copied(item.pieces[0].text)) is not None:
+                yield Told(run_id, whole, copied(item.brief), item.effect)
+        if said:
+            yield Told(run_id, round_text(said))

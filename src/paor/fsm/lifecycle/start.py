@@ -10,6 +10,7 @@ import orjson
 from pydantic import ValidationError
 
 from ...prompts.building.builder import shown_whole
+from ...prompts.building.conversation import said_in
 from ...prompts.building.templates import NAMES
 from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import Model, Notice
@@ -86,9 +87,10 @@ def as_transcript(
 ) -> tuple[Earlier, Sequence[Mapping[str, str]]]:
     """Return what a run goes on from with what was said as a transcript."""
     said = [
-        {"role": told.item.role, "content": told.text if told.asked is None else told.asked}
+        {"role": "user" if one.role == "asked" else "assistant", "content": one.words or one.text}
         for told in earlier.told
-        if told.item.role == "assistant" or told.asked is not None
+        for one in said_in(told.text)
+        if one.role in ("asked", "assistant", "reply")
     ]
     return replace(earlier, told=()), [*said, *given]
 
