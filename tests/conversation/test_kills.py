@@ -80,7 +80,7 @@ def check(path: Path) -> None:
             journal.runs()
         ) == ROUNDS
         for row in found.runs:
-            told = [item.run for item in journal.spec(row.run_id).earlier if item.asked is not None]
+            told = [run for item in journal.spec(row.run_id).earlier for run in item.runs]
             assert told == [other.run_id for other in found.runs if other.round < row.round]
         holds(journal)
 

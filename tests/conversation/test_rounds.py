@@ -163,9 +163,9 @@ def test_a_round_holds_each_text_that_it_is_told_once(tmp_path: Path) -> None:
         for number in range(3):
             run = host.run(f"Say {number}", conversation="c").run_id
         reader = host.journal.reader
-        held = [payload.body for payload in reader.iterate_payloads(reader.run(run).run, 99)]
+        held = str([payload.body for payload in reader.iterate_payloads(reader.run(run).run, 99)])
         told = [f"{begin}Say {number}" for number in range(2) for begin in ("", "You said: ")]
-        assert [held.count(text) for text in told] == [1] * 4
+        assert [held.count(f'"{text}"') for text in told] == [1] * 4
 
 
 def test_a_script_counts_its_replies_over_the_conversation(tmp_path: Path) -> None:

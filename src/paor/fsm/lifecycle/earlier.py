@@ -1,22 +1,30 @@
 """
 What a round of a conversation is told of the rounds before: read from the run that it follows, and copied into its own.
 
-A round is a run of its own, which replays, is exported and is erased alone. So it holds copies: of each earlier round one text with all its
-messages, a payload of its own that nothing else of the run refers to, with the id of the run in which it was said: when that one is erased,
-its text goes here, too (`fsm.transfer.erasure`). It is made once, for the round that follows, and copied from there on as it is.
+A round is a run of its own, which replays, is exported and is erased alone. So it holds copies: texts with all messages of one earlier round,
+or of several short ones, each a payload that nothing else of the run refers to, and each with the ids of the runs in which that was said:
+when one of these is erased, the text goes here, too (`fsm.transfer.erasure`), and for the next round the others' are made again from
+their own runs. A text that is full is copied from round to round as it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import groupby, zip_longest
 from operator import attrgetter
 
 from msgspec.structs import replace
 
-from ...prompts.building.conversation import Said, Texts, earlier_turns, round_text, step_text
-from ...states.base.errors import ConversationBusy, UsageError
-from ...states.records.actions import StoredText
+from ...prompts.building.conversation import (
+    TOGETHER,
+    RoundMessage,
+    Texts,
+    earlier_turns,
+    round_text,
+    step_text,
+)
+from ...states.base.errors import ConversationBusy, Erased, UnknownRun, UsageError
 from ...states.records.conversation import EFFECT_ENDS, SUMMARY_ENDS, Item
 from ...states.run.budgets import BYTES_PER_TOKEN
 from ...states.run.spec import Spec
@@ -81,15 +89,15 @@ def round_before(journal: JournalReader, conversation: str, after: str | None) -
 
 def before_again(journal: JournalReader, run: Run) -> Earlier:
     """Return what a run that stands in for a failed one is told: the same as that."""
-    return Earlier(run.spec.conversation, told=tuple(_before(run.spec.earlier, _read(journal, run))))
+    return Earlier(run.spec.conversation, told=tuple(_before(journal, run, run.spec.earlier)))
 
 
 def before_task(journal: JournalReader, workflow: Run, position: WorkflowPosition) -> Earlier:
     """Return what a task of a workflow is told: the rounds before, the whole request, and the earlier tasks with their answers."""
     spec = workflow.spec
     found = [
-        *_before(spec.earlier, _read(journal, workflow)),
-        Told(workflow.run_id, round_text([Said("asked", spec.objective)])),
+        *_before(journal, workflow, spec.earlier),
+        _told(workflow.run_id, [RoundMessage("asked", spec.objective)]),
     ]
     newest = {
         task: run
@@ -99,17 +107,29 @@ def before_task(journal: JournalReader, workflow: Run, position: WorkflowPositio
     for task, run_id in sorted(newest.items()):
         if task > 0:
             run, _ = restore_run(journal, run_id)
-            said = Said("asked", run.spec.objective), Said("assistant", run.memory.answer or "")
-            found.append(Told(run_id, round_text(said)))
+            said = (
+                RoundMessage("asked", run.spec.objective),
+                RoundMessage("assistant", run.memory.answer or ""),
+            )
+            found.append(_told(run_id, said))
     return Earlier(spec.conversation, round=position.round, told=tuple(_within(found, spec)))
 
 
-def _within(told: Sequence[Told], spec: Spec) -> Sequence[Told]:
+def _told(run_id: str, said: Sequence[RoundMessage]) -> Told:
+    return Told((run_id,), round_text(run_id, said))
+
+
+def _within(rounds: Iterable[Told], spec: Spec) -> Sequence[Told]:
     """
-    Return what is told within half of the model's context: if it is more, whole rounds from the oldest on are left out, to a quarter.
+    Return what is told, short rounds together, within half of the model's context: if it is more, the oldest are left out, to a quarter.
 
     Of one that writes summaries it is the whole context: the first request of the next round asks for one.
     """
+    told: list[Told] = []
+    for one in rounds:
+        if told and len(told[-1].text.encode()) + len(one.text.encode()) <= TOGETHER:
+            one = told.pop().and_then(one)
+        told.append(one)
     room = spec.context_tokens * BYTES_PER_TOKEN // (2 if spec.limits.compaction == "code" else 1)
     sizes = [len(one.text.encode()) for one in told]
     left, start = sum(sizes), 0
@@ -121,27 +141,36 @@ def _within(told: Sequence[Told], spec: Spec) -> Sequence[Told]:
 
 def told_by(journal: JournalReader, row: RunRow, run: Run) -> list[Told]:
     """Return what a run that has ended was told of the rounds before it, and what was said in it."""
-    spec, payloads = run.spec, _read(journal, run)
-    held = run.memory.conversation if spec.converses else ()
-    before = [item for item in held if item.run] if spec.native and spec.converses else spec.earlier
-    own = [item for item in held if not item.run]
-    said = [Said.by(item, _texts(payloads)) for item in own] if spec.converses else list(_reported(run))
-    said += [Said("tool", NOT_MADE, call=call) for call in pending(tuple(own))]
+    held = run.memory.conversation if run.spec.native and run.spec.converses else run.spec.earlier
+    return [
+        *_before(journal, run, [item for item in held if item.run]),
+        _round(journal, row, run),
+    ]
+
+
+def _round(journal: JournalReader, row: RunRow, run: Run) -> Told:
+    """Return what was said in a run that has ended."""
+    spec = run.spec
+    own = [item for item in run.memory.conversation if not item.run]
+    texts = _texts(_read(journal, run, own))
+    said = [RoundMessage.by(item, texts) for item in own] if spec.converses else list(_reported(run))
+    said += [RoundMessage("tool", NOT_MADE, call=call) for call in pending(tuple(own))]
     answer = run.memory.answer or ""
     if answer and not spec.native and said and said[-1].role in ("assistant", "reply"):
         del said[-1], own[len(said) :]  # the answer in the form in which it was asked for
     if answer and not _ends_with(said, answer):
-        said.append(Said("assistant", answer))
+        said.append(RoundMessage("assistant", answer))
     asked = _asked_as(journal, row, spec)
     words = "" if asked == spec.objective else spec.objective
-    first = [*_transcript(spec), Said("asked", asked, words)]
+    first = [*_transcript(spec), RoundMessage("asked", asked, words)]
     brief = [_in_brief(one, item) for one, item in zip_longest(said, own) if one is not None]
-    shorter = round_text([*first, *brief]) if brief != said else None
-    effect = any(item.effect for item in own)
-    return [*_before(before, payloads), Told(row.run_id, round_text([*first, *said]), shorter, effect)]
+    return _told(row.run_id, [*first, *said])._replace(
+        brief=round_text(row.run_id, [*first, *brief]) if brief != said else None,
+        effect=any(item.effect for item in own),
+    )
 
 
-def _in_brief(said: Said, item: Item | None) -> Said:
+def _in_brief(said: RoundMessage, item: Item | None) -> RoundMessage:
     """Return a result with its summary in its place; itself where that is none, or no shorter."""
     if item is None or not item.summary:
         return said
@@ -149,15 +178,15 @@ def _in_brief(said: Said, item: Item | None) -> Said:
     return replace(said, text=brief) if len(brief.encode()) < len(said.text.encode()) else said
 
 
-def _reported(run: Run) -> Iterator[Said]:
+def _reported(run: Run) -> Iterator[RoundMessage]:
     """Yield the actions of a run that holds no conversation, each with its result, as far as its history reaches."""
     for message in run.memory.history:
         step = step_text(message, message.shown)
-        yield Said("assistant", step.action.text)
-        yield Said("user", step.result.text)
+        yield RoundMessage("assistant", step.action.text)
+        yield RoundMessage("user", step.result.text)
 
 
-def _ends_with(said: Sequence[Said], answer: str) -> bool:
+def _ends_with(said: Sequence[RoundMessage], answer: str) -> bool:
     """Whether the last message is the model's, and what the run has answered."""
     last = said[-1] if said else None
     if last is None or last.role not in ("assistant", "reply") or last.calls:
@@ -166,10 +195,10 @@ def _ends_with(said: Sequence[Said], answer: str) -> bool:
     return message is not None and message.text.strip() == answer.strip()
 
 
-def _transcript(spec: Spec) -> Iterator[Said]:
+def _transcript(spec: Spec) -> Iterator[RoundMessage]:
     """Yield the conversation that a run was given, as its own requests tell it."""
     for message in earlier_turns(spec.transcript, spec.context_tokens):
-        yield Said("asked" if message.role == "user" else "assistant", message.text)
+        yield RoundMessage("asked" if message.role == "user" else "assistant", message.text)
 
 
 def _asked_as(journal: JournalReader, row: RunRow, spec: Spec) -> str:
@@ -185,32 +214,36 @@ def _asked_as(journal: JournalReader, row: RunRow, spec: Spec) -> str:
     return spec.objective if body is None else as_text(body) or spec.objective
 
 
-def _read(journal: JournalReader, run: Run) -> Mapping[int, Payload]:
-    """Return the stored texts of a run's conversation, all at once."""
-    items = (*run.spec.earlier, *run.memory.conversation)
-    return journal.intact_payloads(
-        run.number, {place.n: place.digest for item in items for place in item.places}
-    )
+def _read(journal: JournalReader, run: Run, items: Iterable[Item]) -> Mapping[int, Payload]:
+    """Return the stored texts of items, all at once."""
+    places = {place.n: place.digest for item in items for place in item.places}
+    return journal.intact_payloads(run.number, places)
 
 
 def _texts(payloads: Mapping[int, Payload]) -> Texts:
     return lambda place: as_text(payloads[place.n].body)
 
 
-def _before(items: Iterable[Item], payloads: Mapping[int, Payload]) -> Iterator[Told]:
+def _before(journal: JournalReader, run: Run, items: Sequence[Item]) -> Iterator[Told]:
     """Yield the rounds that a run is told, for the next one; without what was erased."""
-
-    def copied(place: StoredText | None) -> Payload | None:
-        payload = payloads[place.n] if place is not None else None
-        return payload if payload is not None and payload.body is not None else None
-
+    payloads = _read(journal, run, items)
     for run_id, some in groupby(items, attrgetter("run")):
-        said: list[Said] = []
+        said: list[RoundMessage] = []
         for item in some:
+            held = [payloads[place.n] for place in item.places]
+            is_there = all(payload.body is not None for payload in held)
             if item.role != "round":  # a summary, or one message of a round
-                missing = any(payloads[place.n].body is None for place in item.places)
-                said += () if missing else (Said.by(item, _texts(payloads)),)
-            elif (whole := copied(item.pieces[0].text)) is not None:
-                yield Told(run_id, whole, copied(item.brief), item.effect)
+                said += (RoundMessage.by(item, _texts(payloads)),) if is_there else ()
+            elif is_there:
+                yield Told(item.runs, held[0], held[1] if item.brief is not None else None, item.effect)
+            else:
+                yield from _again(journal, item.runs)
         if said:
-            yield Told(run_id, round_text(said))
+            yield _told(run_id, said)
+
+
+def _again(journal: JournalReader, run_ids: Iterable[str]) -> Iterator[Told]:
+    """Yield rounds as their own runs have them, without those that were erased, or are in no journal here."""
+    for run_id in run_ids:
+        with suppress(Erased, UnknownRun):
+            yield _round(journal, journal.run(run_id), restore_run(journal, run_id)[0])

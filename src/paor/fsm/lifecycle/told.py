@@ -12,24 +12,32 @@ from ..journal.payloads import Payload, Stager, as_text
 
 class Told(NamedTuple):
     """
-    An earlier round on its way.
+    One or more earlier rounds on their way.
 
     Attributes:
-        run: Id of the run in which it was said.
-        whole: Its messages (`prompts.building.conversation.round_text`), or the payload that holds them, which is copied as it is.
+        runs: Ids of the runs in which they were said.
+        whole: Their messages (`prompts.building.conversation.round_text`), or the payload that holds them, which is copied as it is.
         brief: The same with summaries in the place of results; None where those are no shorter.
         effect: See `Item`.
     """
 
-    run: str
+    runs: tuple[str, ...]
     whole: Payload | str
     brief: Payload | str | None = None
     effect: bool = False
 
     @property
     def text(self) -> str:
-        """What it holds."""
-        return self.whole if isinstance(self.whole, str) else as_text(self.whole.body) or ""
+        """What they hold."""
+        return _text(self.whole)
+
+    def and_then(self, other: Told) -> Told:
+        """Return both as one."""
+        brief = None
+        if self.brief is not None or other.brief is not None:
+            brief = _joined(self.brief or self.whole, other.brief or other.whole)
+        effect = self.effect or other.effect
+        return Told(self.runs + other.runs, _joined(self.whole, other.whole), brief, effect)
 
     def staged(self, stager: Stager) -> Item:
         """Return it as an item of a run, with its texts staged, none of them together with another."""
@@ -39,9 +47,19 @@ class Told(NamedTuple):
             pieces=(Piece(text=whole),),
             size=whole.bytes,
             effect=self.effect,
-            run=self.run,
+            run=self.runs[0],
+            more=self.runs[1:],
             brief=None if self.brief is None else stager.stage_told(self.brief),
         )
+
+
+def _text(told: Payload | str) -> str:
+    return told if isinstance(told, str) else as_text(told.body) or ""
+
+
+def _joined(one: Payload | str, other: Payload | str) -> str:
+    """Return two lists of messages as one."""
+    return f"{_text(one)[:-1]},{_text(other)[1:]}"
 
 
 @dataclass(frozen=True, slots=True)

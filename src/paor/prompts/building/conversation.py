@@ -19,6 +19,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 import orjson
+from msgspec.structs import replace
 
 from ...states.base.wire import Stored
 from ...states.records.actions import StoredText
@@ -115,11 +116,12 @@ class ToldBefore(NamedTuple):
     text: str
 
 
-class Said(Stored, frozen=True, gc=False):
+class RoundMessage(Stored, frozen=True, gc=False):
     """
     One message of an earlier round, of which all are stored as one text.
 
     Attributes:
+        run: Of a round's first message: id of the run in which it was said.
         role: Who speaks; ``asked``: the user's own words, ``reply``: the model's turn in the form in which it came.
         text: What is said.
         words: Of the user: the words alone, where something stood around them; empty: they are the text.
@@ -131,6 +133,7 @@ class Said(Stored, frozen=True, gc=False):
 
     role: Literal["asked", "user", "tool", "assistant", "reply"]
     text: str = ""
+    run: str = ""
     words: str = ""
     call: str = ""
     calls: tuple[str, ...] = ()
@@ -139,17 +142,18 @@ class Said(Stored, frozen=True, gc=False):
     model: str = ""
 
     @classmethod
-    def by(cls, item: Item, texts: Texts, *, parts: bool = True) -> Said:
+    def by(cls, item: Item, texts: Texts, *, parts: bool = True) -> RoundMessage:
         """Return what an item says that is no whole round; with its provider's *parts* where they are wanted."""
         text = _text_of(item, texts)
         if item.asked is not None:
             words = texts(item.asked)
-            return cls("asked", text, ERASED if words is None else words)
+            return cls("asked", text, words=ERASED if words is None else words)
         if item.role != "assistant":
             return cls("tool" if item.role == "tool" else "user", text, call=item.call)
         own, api = _parts(item, texts) if parts else ((), "")
         came = item.calls or (len(item.pieces) == 1 and item.pieces[0].text is not None)
-        return cls("reply" if came else "assistant", text, "", "", item.calls, own, api, item.model)
+        role: Literal["reply", "assistant"] = "reply" if came else "assistant"
+        return cls(role, text, calls=item.calls, parts=own, api=api, model=item.model)
 
     def message(self, model: str) -> PromptMessage | None:
         """Return it as a message for a model; None for a turn in which nothing was said."""
@@ -182,35 +186,37 @@ class Said(Stored, frozen=True, gc=False):
             yield ToldBefore(run, role, f"{message.text}{calls}".strip())
 
 
-def round_text(said: Iterable[Said]) -> str:
-    """Return the messages of a round as they are stored."""
-    return msgspec.json.encode(tuple(said)).decode()
+def round_text(run: str, said: Sequence[RoundMessage]) -> str:
+    """Return the messages of the round that was run *run* as they are stored."""
+    return msgspec.json.encode((replace(said[0], run=run), *said[1:])).decode()
 
 
-_ROUND = msgspec.json.Decoder(tuple[Said, ...])
+_ROUND = msgspec.json.Decoder(tuple[RoundMessage, ...])
+TOGETHER = 4096
+"""Bytes of rounds that are stored as one text; a longer one is alone. So short rounds cost little, however many there are."""
+
 _KEPT = 1024
-_KEPT_CHARS = 4096
-"""Rounds, and characters of one, that are read once for all requests: many short ones are what a long conversation has."""
+"""Texts of at most so many characters that are read once for all requests."""
 
 
-def said_in(text: str) -> tuple[Said, ...]:
-    """Return the messages of a round's text."""
-    return (_short_round if len(text) <= _KEPT_CHARS else _read_round)(text)
+def said_in(text: str) -> tuple[RoundMessage, ...]:
+    """Return the messages of a text of one or more rounds."""
+    return (_short_round if len(text) <= TOGETHER else _read_round)(text)
 
 
-def _read_round(text: str) -> tuple[Said, ...]:
+def _read_round(text: str) -> tuple[RoundMessage, ...]:
     try:
         return _ROUND.decode(text)
     except msgspec.MsgspecError:  # erased, or none of this version
-        return (Said("user", text),)
+        return (RoundMessage("user", text),)
 
 
 _short_round = lru_cache(_KEPT)(_read_round)
 
 
 def round_messages(text: str, model: str = "") -> tuple[PromptMessage, ...]:
-    """Return a round's text as messages for a model."""
-    return (_short_messages if len(text) <= _KEPT_CHARS else _messages)(text, model)
+    """Return a text of rounds as messages for a model."""
+    return (_short_messages if len(text) <= TOGETHER else _messages)(text, model)
 
 
 def _messages(text: str, model: str) -> tuple[PromptMessage, ...]:
@@ -231,9 +237,10 @@ def spread(messages: Iterable[PromptMessage], model: str) -> tuple[PromptMessage
 def said_before(items: Iterable[Item], texts: Texts) -> Iterator[ToldBefore]:
     """Yield what was said in earlier rounds, oldest first."""
     for item in items:
-        is_round = item.role == "round"
-        for said in said_in(_text_of(item, texts)) if is_round else (Said.by(item, texts),):
-            yield from said.told(item.run)
+        is_round, run = item.role == "round", item.run
+        for said in said_in(_text_of(item, texts)) if is_round else (RoundMessage.by(item, texts),):
+            run = said.run or run
+            yield from said.told(run)
 
 
 def round_texts(said: Iterable[ToldBefore]) -> list[str]:
@@ -308,7 +315,7 @@ def _spoken(item: Item, texts: Texts, model: str) -> PromptMessage | None:
     """Return an item as a message; None for a turn in which nothing was said."""
     if item.role == "round":
         return PromptMessage("round", _text_of(item, texts))
-    return Said.by(item, texts, parts=item.model == model).message(model)
+    return RoundMessage.by(item, texts, parts=item.model == model).message(model)
 
 
 def _text_of(item: Item, texts: Texts) -> str:

@@ -41,7 +41,7 @@ class Item(Stored, frozen=True, gc=False, kw_only=True):
     One message of a conversation.
 
     Attributes:
-        role: Who speaks: the model, a tool, or the user, for whom the engine speaks too; ``round``: an earlier round as a whole.
+        role: Who speaks: the model, a tool, or the user, for whom the engine speaks too; ``round``: earlier rounds, whole.
         pieces: What is said, one after the other.
         size: Bytes of all that, for the budget of the context.
         calls: Of the model: ids of the calls that it makes, in their order; the first piece is then a reply in the form of turns.
@@ -52,9 +52,10 @@ class Item(Stored, frozen=True, gc=False, kw_only=True):
         whole: Of one that is not told whole: bytes of all of it.
         effect: It tells of a call with an effect, so others are shortened before it, and none is asked for again.
         run: Of an earlier round: id of the run in which it was said. All its texts are stored, and told as they are.
+        more: Of several rounds: ids of the runs of those after the first.
         asked: Of an earlier round's beginning, where each of its messages is an item: what the user said, alone.
-        brief: Of an earlier round: its text with summaries in the place of results, as it is after a cut; of one that is no whole round
-            the summary of a result.
+        brief: Of earlier rounds: their text with summaries in the place of results, as it is after a cut; of a message of one the summary
+            of a result.
     """
 
     role: Literal["assistant", "tool", "user", "round"]
@@ -68,8 +69,14 @@ class Item(Stored, frozen=True, gc=False, kw_only=True):
     effect: bool = False
     whole: int = 0
     run: str = ""
+    more: tuple[str, ...] = ()
     asked: StoredText | None = None
     brief: StoredText | None = None
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """Ids of all runs in which it was said."""
+        return (self.run, *self.more)
 
     @property
     def places(self) -> Iterator[StoredText]:
