@@ -128,6 +128,9 @@ class Conversations(RuleBasedStateMachine):
         run_id, words = self.rounds[name].pop(place % len(self.rounds[name]))
         self.host.journal.erase(run_id, others="erase")
         self.erased.add(words)
+        files = [f"{self.host.journal.path}{end}" for end in ("", "-wal")]
+        held = b"".join(Path(file).read_bytes() for file in files if Path(file).exists())
+        assert words.encode() not in held, "nothing of it is left in the file"
         for told in self.before.values():
             if words in told:
                 told.remove(words)

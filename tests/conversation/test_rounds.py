@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -155,6 +156,47 @@ def test_a_round_of_a_long_conversation_stores_no_more_than_its_context(tmp_path
                 sum(len(payload.body or "") for payload in host.journal.reader.iterate_payloads(row.run, 99))
             )
         assert max(sizes[30:]) <= max(sizes[:30]) + 200, "but for the digits of the numbers"
+
+
+def test_short_rounds_are_held_as_one_text(tmp_path: Path) -> None:
+    """With the runs in which they were said, so that a round copies and reads one payload for all of them."""
+    with desk(tmp_path / "runs.db") as host:
+        runs = [host.run(f"Say {number}", conversation="c").run_id for number in range(13)]
+        (told,) = host.journal.spec(runs[-1]).earlier
+        assert told.runs == tuple(runs[:-1]) and len(list(told.places)) == 1
+        host.run("Say " + "long " * 1_000, conversation="c")
+        last = host.run("Say it", conversation="c").run_id
+        assert [len(item.runs) for item in host.journal.spec(last).earlier] == [13, 1], "a long one is alone"
+        holds(host.journal)
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("mode", ["native", "two_stage"])
+def test_the_two_hundredth_round_costs_about_what_the_fifth_does(mode: str, tmp_path: Path) -> None:
+    """Less than twice as much, counted in calls of functions, with the limits that a run has by itself."""
+
+    def cost(number: int) -> int:
+        calls = [0]
+
+        def called(_frame: Any, event: str, _argument: Any) -> None:
+            calls[0] += event in ("call", "c_call")
+
+        sys.setprofile(called)
+        try:
+            host.run(f"Say {number} {'and so on ' * 18}", conversation="c", **MODES[mode])
+        finally:
+            sys.setprofile(None)
+        return calls[0]
+
+    with desk(tmp_path / "runs.db") as host:
+        costs = {}
+        for number in range(1, 201):
+            if number in (4, 5, 6, 198, 199, 200):
+                costs[number] = cost(number)
+            else:
+                host.run(f"Say {number} {'and so on ' * 18}", conversation="c", **MODES[mode])
+        assert host.journal.runs(limit=1)[0].round == 200
+    assert min(costs[number] for number in (198, 199, 200)) < 2 * min(costs[number] for number in (4, 5, 6))
 
 
 def test_a_round_holds_each_text_that_it_is_told_once(tmp_path: Path) -> None:

@@ -142,18 +142,18 @@ class RoundMessage(Stored, frozen=True, gc=False):
     model: str = ""
 
     @classmethod
-    def by(cls, item: Item, texts: Texts, *, parts: bool = True) -> RoundMessage:
-        """Return what an item says that is no whole round; with its provider's *parts* where they are wanted."""
+    def by(cls, item: Item, texts: Texts) -> RoundMessage:
+        """Return what an item says that is no whole round."""
         text = _text_of(item, texts)
         if item.asked is not None:
             words = texts(item.asked)
             return cls("asked", text, words=ERASED if words is None else words)
         if item.role != "assistant":
             return cls("tool" if item.role == "tool" else "user", text, call=item.call)
-        own, api = _parts(item, texts) if parts else ((), "")
+        parts, api = _parts(item, texts)
         came = item.calls or (len(item.pieces) == 1 and item.pieces[0].text is not None)
         role: Literal["reply", "assistant"] = "reply" if came else "assistant"
-        return cls(role, text, calls=item.calls, parts=own, api=api, model=item.model)
+        return cls(role, text, calls=item.calls, parts=parts, api=api, model=item.model)
 
     def message(self, model: str) -> PromptMessage | None:
         """Return it as a message for a model; None for a turn in which nothing was said."""
@@ -201,29 +201,20 @@ _KEPT = 1024
 
 def said_in(text: str) -> tuple[RoundMessage, ...]:
     """Return the messages of a text of one or more rounds."""
-    return (_short_round if len(text) <= TOGETHER else _read_round)(text)
-
-
-def _read_round(text: str) -> tuple[RoundMessage, ...]:
     try:
         return _ROUND.decode(text)
     except msgspec.MsgspecError:  # erased, or none of this version
         return (RoundMessage("user", text),)
 
 
-_short_round = lru_cache(_KEPT)(_read_round)
-
-
 def round_messages(text: str, model: str = "") -> tuple[PromptMessage, ...]:
     """Return a text of rounds as messages for a model."""
-    return (_short_messages if len(text) <= TOGETHER else _messages)(text, model)
+    return (_messages if len(text) <= TOGETHER else _messages.__wrapped__)(text, model)
 
 
+@lru_cache(_KEPT)
 def _messages(text: str, model: str) -> tuple[PromptMessage, ...]:
     return tuple(filter(None, (said.message(model) for said in said_in(text))))
-
-
-_short_messages = lru_cache(_KEPT)(_messages)
 
 
 def spread(messages: Iterable[PromptMessage], model: str) -> tuple[PromptMessage, ...]:
@@ -237,10 +228,22 @@ def spread(messages: Iterable[PromptMessage], model: str) -> tuple[PromptMessage
 def said_before(items: Iterable[Item], texts: Texts) -> Iterator[ToldBefore]:
     """Yield what was said in earlier rounds, oldest first."""
     for item in items:
-        is_round, run = item.role == "round", item.run
-        for said in said_in(_text_of(item, texts)) if is_round else (RoundMessage.by(item, texts),):
-            run = said.run or run
-            yield from said.told(run)
+        if item.role != "round":
+            yield from _told((RoundMessage.by(item, texts),), item.run)
+            continue
+        text = _text_of(item, texts)
+        yield from (_told_in if len(text) <= TOGETHER else _told_in.__wrapped__)(text, item.run)
+
+
+@lru_cache(_KEPT)
+def _told_in(text: str, run: str) -> tuple[ToldBefore, ...]:
+    return tuple(_told(said_in(text), run))
+
+
+def _told(messages: Iterable[RoundMessage], run: str) -> Iterator[ToldBefore]:
+    for said in messages:
+        run = said.run or run
+        yield from said.told(run)
 
 
 def round_texts(said: Iterable[ToldBefore]) -> list[str]:
@@ -315,7 +318,7 @@ def _spoken(item: Item, texts: Texts, model: str) -> PromptMessage | None:
     """Return an item as a message; None for a turn in which nothing was said."""
     if item.role == "round":
         return PromptMessage("round", _text_of(item, texts))
-    return RoundMessage.by(item, texts, parts=item.model == model).message(model)
+    return RoundMessage.by(item, texts).message(model)
 
 
 def _text_of(item: Item, texts: Texts) -> str:
