@@ -71,7 +71,7 @@ def kills_in_a_conversation(path: Path, seed: int, kills: int) -> None:
     check(path)
 
 
-def check(path: Path) -> None:
+def check(path: Path | str) -> None:
     """See to it that each word was said once, in order, and that each round was told of those before it and nothing twice."""
     with Journal(path) as journal:
         found = journal.conversation("c")

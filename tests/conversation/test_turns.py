@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from paor import Engine, Journal, Policy, ScriptedModel, tool
-from paor.errors import ConversationBusy, KeyConflict, UsageError
+from paor.errors import ConversationBusy, KeyConflict
 
 from ..support.postgres_server import PostgresServer, needs_postgres
 from .talk import desk, holds
@@ -93,12 +93,6 @@ def test_a_queued_start_waits_for_its_turn(tmp_path: Path, monkeypatch: pytest.M
                 waiting.result(60)
             messages = host.journal.conversation("c").messages
             assert [message.text for message in messages] == ["Pay", "Paid.", "Say", "More."]
-
-
-def test_submit_cannot_wait(tmp_path: Path) -> None:
-    """Its caller is not who drives the run."""
-    with desk(tmp_path / "runs.db") as host, pytest.raises(UsageError, match="queue waits in the process"):
-        host.submit("Say", conversation="c", queue=True)
 
 
 def test_a_key_that_comes_again_goes_on_with_its_round(tmp_path: Path) -> None:

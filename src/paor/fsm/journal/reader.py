@@ -24,7 +24,7 @@ from .payloads import Payload
 from .record import COLUMNS, Labels, root_hash
 from .rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
 from .run_index import RunIndex
-from .run_writer import NEWEST_ROUND
+from .run_writer import NEWEST_ROUND, NO_ROUND
 
 _ROW = ", ".join(f'"{name}"' for name in COLUMNS)
 _BETWEEN = "WHERE id BETWEEN ? AND ?"
@@ -378,9 +378,9 @@ class JournalReader:
                 raise JournalDamaged(f"run {self._name(run)}: payload {n} was changed; run: paor verify")
         return found
 
-    def newest_round(self, conversation: str) -> str | None:
-        """Return the id of the newest run of a conversation, None when it has none."""
-        found = self.query(NEWEST_ROUND, (conversation,))
+    def newest_round(self, conversation: str, before: int = NO_ROUND) -> str | None:
+        """Return the id of the newest run of a conversation, of the rounds *before* a number, None when there is none."""
+        found = self.query(NEWEST_ROUND, (conversation, before))
         return found[0][0] if found else None
 
     def _name(self, run: int) -> str:

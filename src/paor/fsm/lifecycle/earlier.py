@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace as replaced
 from itertools import groupby, zip_longest
 from operator import attrgetter
 
@@ -40,21 +41,15 @@ from .subruns import documents_from, runs_of
 from .told import Earlier, Told
 
 
-def earlier_rounds(journal: JournalReader, conversation: str, after: str | None = None) -> Earlier:
+def earlier_rounds(journal: JournalReader, conversation: str, base: str | None) -> Earlier:
     """
-    Return what the next round of a conversation goes on from.
+    Return what a round of a conversation goes on from.
 
     Args:
         journal: That holds it.
-        conversation: Its id; of a new one nothing is told.
-        after: Id of the run to follow, in place of the conversation's newest: for a new conversation that branches off another one.
-
-    Raises:
-        ConversationBusy: Its newest round has not ended.
-        UnknownRun: There is no run *after*.
-        UsageError: It is none to follow.
+        conversation: Its id.
+        base: Id of the run that it follows, as `round_before` gives it; None: nothing is told.
     """
-    base = round_before(journal, conversation, after)
     if base is None:
         return Earlier(conversation)
     row = journal.run(base)
@@ -74,14 +69,43 @@ def earlier_rounds(journal: JournalReader, conversation: str, after: str | None 
 
 
 def round_before(journal: JournalReader, conversation: str, after: str | None) -> str | None:
-    """Return the run that the next round of a conversation follows, None for the first one; raises as `earlier_rounds` says."""
+    """
+    Return the run that the next round of a conversation follows, None for the first one.
+
+    Args:
+        journal: That holds it.
+        conversation: Its id.
+        after: Id of the run to follow, in place of the conversation's newest: for a new conversation that branches off another one.
+
+    Raises:
+        ConversationBusy: Its newest round has not ended.
+        UnknownRun: There is no run *after*.
+        UsageError: It is none to follow.
+    """
     newest = journal.newest_round(conversation)
     if newest is not None and after not in (None, newest):
         raise UsageError(
             f"after: conversation {conversation!a:.60} has its newest round in run {newest}, which the next one follows; a new"
             " conversation may follow another run"
         )
-    base = newest or after
+    return _ended(journal, conversation, newest or after)
+
+
+def turn_of(journal: JournalReader, spec: Spec) -> Earlier:
+    """
+    Return what a round goes on from that has waited in line.
+
+    Raises:
+        ConversationBusy: The round before it has not ended.
+    """
+    base = (
+        journal.newest_round(spec.conversation, spec.round) or spec.follows
+    )  # or what stands in for it by now
+    found = earlier_rounds(journal, spec.conversation, _ended(journal, spec.conversation, base))
+    return replaced(found, round=spec.round)
+
+
+def _ended(journal: JournalReader, conversation: str, base: str | None) -> str | None:
     if base is not None and (row := journal.run(base)).status not in ("done", "failed"):
         raise ConversationBusy(conversation, row.run_id, row.status)
     return base
