@@ -43,7 +43,9 @@ def test_rounds_are_driven_in_the_order_in_which_they_were_submitted(tmp_path: P
         with pytest.raises(ConversationBusy, match=runs[1]):
             host.resume(runs[2])
         assert host.journal.verify() == [] and model.calls == []
+        heads = host.journal.heads()
         work(host)
+        assert host.journal.verify(heads=heads) == []
         for number, call in enumerate(model.calls):
             told = "\n".join(message.body for message in call.messages)
             assert [f"You said: Say {n}" in told for n in range(5)] == [n < number for n in range(5)]
@@ -131,7 +133,7 @@ def test_what_waits_in_line_moves_with_its_conversation(tmp_path: Path) -> None:
 
 
 def drive_until(place: str, target: int) -> None:
-    """Work on what is queued; killed before or after the write number *target*, 0 for never."""
+    """Work on what is queued; killed before or after the write number *target*, 0 for never; below 0 only beginnings of rounds count."""
     with desk(place) as host:
         store: Any = host.journal.store
         writes = [0]
@@ -139,16 +141,18 @@ def drive_until(place: str, target: int) -> None:
         def killing(write: Any) -> Any:
             def counted(*arguments: Any, **options: Any) -> Any:
                 writes[0] += 2
-                if writes[0] - 1 == target:
+                if writes[0] - 1 == abs(target):
                     os.kill(os.getpid(), signal.SIGKILL)
                 found = write(*arguments, **options)
-                if writes[0] == target:
+                if writes[0] == abs(target):
                     os.kill(os.getpid(), signal.SIGKILL)
                 return found
 
             return counted
 
-        store.write_anew, store.backend.append = killing(store.write_anew), killing(store.backend.append)
+        store.write_anew = killing(store.write_anew)
+        if target > 0:
+            store.backend.append = killing(store.backend.append)
         work(host)
 
 
@@ -185,15 +189,18 @@ def line_survives(place: str, seed: int, kills: int) -> None:
     check(place)
 
 
-def test_a_line_survives_a_worker_that_is_killed_as_a_round_begins(tmp_path: Path) -> None:
+@pytest.mark.parametrize("target", [-1, -2])
+def test_a_line_survives_a_worker_that_is_killed_as_a_round_begins(target: int, tmp_path: Path) -> None:
     """Before the round is written with what it is told, and right after."""
-    with desk(tmp_path / "runs.db") as host:
-        for words in WORDS:
-            host.submit(words, conversation="c", queue=True)
-    for target in (7, 2):
-        assert workers(str(tmp_path / "runs.db"), target) == [-signal.SIGKILL]
-    assert workers(str(tmp_path / "runs.db"), 0) == [0]
-    check(tmp_path / "runs.db")
+    path = tmp_path / "runs.db"
+    with desk(path) as host:
+        runs = [host.submit(f"Say {n}", conversation="c", queue=True).run_id for n in range(3)]
+    assert workers(str(path), target) == [-signal.SIGKILL]
+    with desk(path) as host:
+        assert host.journal.spec(runs[1]).in_line == (target == -1) and host.journal.verify() == []
+        assert [result.answer for result in host.recover().results] == ["You said: Say 1", "You said: Say 2"]
+        assert host.journal.spec(runs[2]).earlier[0].runs == tuple(runs[:2])
+        holds(host.journal)
 
 
 @pytest.mark.whole

@@ -416,7 +416,8 @@ class Engine:
             after: Id of a run that has ended, which a new conversation goes on from: a branch of another one, or the sequel of a
                 run that is in none.
             queue: If another round of the conversation runs or waits for a person: wait for its end, in place of the error. Nothing is
-                written before; the caller drives the round in its turn.
+                written before; the caller drives the round in its turn. `submit` does not wait: it writes the round, which stands in
+                line until those before it have ended.
             output_type: Type of the answer: a pydantic model, dataclass, TypedDict, ``list[str]`` and the like, or a JSON Schema
                 as a mapping. The completion review is then always asked of the model; it gives the value, which is held to the
                 type's JSON Schema and to the type's own validators, and asked for again, `Limits.review_retries` times, where it does

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace as replaced
 from itertools import groupby, zip_longest
 from operator import attrgetter
 
@@ -88,12 +87,13 @@ def round_before(journal: JournalReader, conversation: str, after: str | None) -
             f"after: conversation {conversation!a:.60} has its newest round in run {newest}, which the next one follows; a new"
             " conversation may follow another run"
         )
-    return _ended(journal, conversation, newest or after)
+    base = newest or after
+    return None if base is None else _ended(journal, conversation, base)
 
 
-def turn_of(journal: JournalReader, spec: Spec) -> Earlier:
+def turn_of(journal: JournalReader, spec: Spec) -> str:
     """
-    Return what a round goes on from that has waited in line.
+    Return the run that a round follows which has waited in line.
 
     Raises:
         ConversationBusy: The round before it has not ended.
@@ -101,14 +101,13 @@ def turn_of(journal: JournalReader, spec: Spec) -> Earlier:
     base = (
         journal.newest_round(spec.conversation, spec.round) or spec.follows
     )  # or what stands in for it by now
-    found = earlier_rounds(journal, spec.conversation, _ended(journal, spec.conversation, base))
-    return replaced(found, round=spec.round)
+    return _ended(journal, spec.conversation, base)
 
 
-def _ended(journal: JournalReader, conversation: str, base: str | None) -> str | None:
-    if base is not None and (row := journal.run(base)).status not in ("done", "failed"):
+def _ended(journal: JournalReader, conversation: str, base: str) -> str:
+    if (row := journal.run(base)).status not in ("done", "failed"):
         raise ConversationBusy(conversation, row.run_id, row.status)
-    return base
+    return row.run_id
 
 
 def before_again(journal: JournalReader, run: Run) -> Earlier:

@@ -42,7 +42,7 @@ from ..runtime.run_context import Leaves, RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .arguments import Hook, offered_tools
 from .callbacks import tell, traceparent_from
-from .earlier import before_again, turn_of
+from .earlier import before_again, earlier_rounds, turn_of
 from .fallback import fallback_spec, is_owed
 from .listening import listening_of
 from .settings import EngineSettings
@@ -195,11 +195,13 @@ class Runner:
         Raises:
             ConversationBusy: The round before it has not ended.
         """
-        reader = self.journal.reader
-        spec = reader.spec(row.run_id)
+        spec = self.journal.reader.spec(row.run_id)
         if spec.in_line:
+            earlier = earlier_rounds(
+                self.journal.reader, spec.conversation, turn_of(self.journal.reader, spec)
+            )
             given = self._documents(row.run, 0, len(spec.documents))
-            spec, given, earlier = in_turn(self.settings, spec, given, turn_of(reader, spec))
+            spec, given, earlier = in_turn(self.settings, spec, given, earlier)
             spec, _, staged = self._staged(spec, given, earlier)
             self.journal.write_anew(row.run, fence, spec, **staged)
 
@@ -228,11 +230,14 @@ class Runner:
             JournalDamaged: The run's chain is broken.
         """
         row = self.journal.reader.run(run_id)
+        stands = row.head_seq < 0 and row.conversation is not None
+        if stands and (spec := self.journal.reader.spec(row.run_id)).in_line:
+            turn_of(self.journal.reader, spec)  # before the lease: whoever comes now finds the run free
         # the lease comes first: read before it, a row that the last driver still appends would be missing here, and
         # this driver would decide it a second time
         fence = self.journal.leases.acquire(row.run)
         try:
-            if row.head_seq < 0 and row.conversation is not None:
+            if stands:
                 self._take_turn(row, fence)
             run, head = restore_run(self.journal.reader, row.run_id)
             stager = stager_of(self.journal.reader, row.run, self.ids.salt)

@@ -8,12 +8,13 @@ What came later, rows and runs, is no defect; neither is a payload that was eras
 
 from __future__ import annotations
 
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 
-from ...states.base.errors import UsageError
+from ...states.base.errors import PaorError, UsageError
 from ...states.base.wire import decoder_of
 from ..journal.record import canonical
 
@@ -42,8 +43,18 @@ class Head(NamedTuple):
 
 
 def heads_of(journal: JournalReader) -> list[Head]:
-    """Return the head of every run of a journal, in the order of their ids."""
-    return [Head(run_id, seq, value.hex()) for run_id, seq, value in journal.index.ends()]
+    """Return the head of every run of a journal, in the order of their ids; of none that waits in line, which is written anew when it begins."""
+    return [
+        Head(run_id, seq, value.hex())
+        for run_id, seq, value in journal.index.ends()
+        if seq >= 0 or not _in_line(journal, run_id)
+    ]
+
+
+def _in_line(journal: JournalReader, run_id: str) -> bool:
+    with suppress(PaorError):  # erased, or damaged, which `verify` tells
+        return journal.spec(run_id).in_line
+    return False
 
 
 def heads_file(heads: list[Head]) -> bytes:
