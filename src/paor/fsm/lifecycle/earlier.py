@@ -176,6 +176,7 @@ def _round(journal: JournalReader, row: RunRow, run: Run) -> Told:
     spec = run.spec
     own = [item for item in run.memory.conversation if not item.run]
     texts = _texts(_read(journal, run, own))
+    own = list(_known(own, texts))
     said = [RoundMessage.by(item, texts) for item in own] if spec.converses else list(_reported(run))
     said += [RoundMessage("tool", NOT_MADE, call=call) for call in pending(tuple(own))]
     answer = run.memory.answer or ""
@@ -185,7 +186,7 @@ def _round(journal: JournalReader, row: RunRow, run: Run) -> Told:
         said.append(RoundMessage("assistant", answer))
     asked = _asked_as(journal, row, spec)
     words = "" if asked == spec.objective else spec.objective
-    first = [*_transcript(spec), RoundMessage("asked", asked, words)]
+    first = [*_transcript(spec), RoundMessage("asked", asked, words=words)]
     brief = [_in_brief(one, item) for one, item in zip_longest(said, own) if one is not None]
     return _told(row.run_id, [*first, *said])._replace(
         brief=round_text(row.run_id, [*first, *brief]) if brief != said else None,
@@ -250,19 +251,30 @@ def _texts(payloads: Mapping[int, Payload]) -> Texts:
 def _before(journal: JournalReader, run: Run, items: Sequence[Item]) -> Iterator[Told]:
     """Yield the rounds that a run is told, for the next one; without what was erased."""
     payloads = _read(journal, run, items)
+    texts = _texts(payloads)
     for run_id, some in groupby(items, attrgetter("run")):
-        said: list[RoundMessage] = []
+        alone: list[Item] = []  # summaries, or messages of a round
         for item in some:
             held = [payloads[place.n] for place in item.places]
-            is_there = all(payload.body is not None for payload in held)
-            if item.role != "round":  # a summary, or one message of a round
-                said += (RoundMessage.by(item, _texts(payloads)),) if is_there else ()
-            elif is_there:
-                yield Told(item.runs, held[0], held[1] if item.brief is not None else None, item.effect)
-            else:
+            if item.role != "round":
+                alone.append(item)
+            elif any(payload.body is None for payload in held):
                 yield from _again(journal, item.runs)
-        if said:
+            else:
+                yield Told(item.runs, held[0], held[1] if item.brief is not None else None, item.effect)
+        if said := [RoundMessage.by(item, texts) for item in _known(alone, texts)]:
             yield _told(run_id, said)
+
+
+def _known(items: Iterable[Item], texts: Texts) -> Iterator[Item]:
+    """Yield items without what was erased of earlier rounds, and without calls of which nobody knows any more, with their results."""
+    unknown: set[str] = set()
+    for item in items:
+        erased = any(piece.text is not None and texts(piece.text) is None for piece in item.pieces)
+        if erased and (item.run or item.role == "assistant"):
+            unknown.update(item.calls)
+        elif item.call not in unknown:
+            yield item
 
 
 def _again(journal: JournalReader, run_ids: Iterable[str]) -> Iterator[Told]:
