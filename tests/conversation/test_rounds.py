@@ -97,7 +97,7 @@ def test_results_of_an_earlier_round_become_their_summaries_before_it_goes(tmp_p
             seen.append(call)
             return super().ask(call)
 
-    model = Seen([*calls(1, 2, 3), "All seen.", *calls(4, 5), "More seen.", "Bye."], calls_tools=True)
+    model = Seen([*calls(1, 2, 3), "All seen.", *calls(4), "More seen.", "Bye."], calls_tools=True)
     limits = Limits(context_tokens=4_000)
     with Engine(model, [listed], Journal(tmp_path / "runs.db", "off"), builtins=False, limits=limits) as host:
         for words in ("Look at all", "Look at more", "Say bye"):
