@@ -29,6 +29,9 @@ import pytest
 from ..support.edits import PACKAGE, ROOT, Edit, changed_tree, sources
 from ..support.postgres_server import PostgresServer, server_missing
 
+READY = "ready\n"
+"""What the process says before its first answer."""
+
 
 @dataclass(frozen=True)
 class Seen:
@@ -47,7 +50,7 @@ class Seen:
 
 
 class Preloaded:
-    """The other end: starts the process, and gives it jobs."""
+    """The other end: starts the process, waits until it serves, and gives it jobs."""
 
     def __init__(self) -> None:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("COV", "PYTEST"))}
@@ -60,6 +63,8 @@ class Preloaded:
             stderr=subprocess.DEVNULL,
             text=True,
         )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == READY
 
     def test(self, test: str, edit: Edit | None = None) -> Seen:
         """Run one test with an edit, or without one."""
@@ -105,6 +110,10 @@ class Server:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Serve until the input ends."""
+        if not server_missing():
+            self._postgres = PostgresServer("fsync=off")
+        self._answers.write(READY)
+        self._answers.flush()
         for line in self._jobs:
             test, *fields = json.loads(line)
             items = self._named(session, test)
@@ -128,11 +137,7 @@ class Server:
             self._files.add(file)
             self._items |= {item.nodeid: item for item in session.perform_collect([file])}
             _functions.clear()
-        items = [item for name, item in self._items.items() if name == test or name.startswith(f"{test}[")]
-        asked = any("postgres" in getattr(item, "fixturenames", ()) for item in items)
-        if asked and self._postgres is None and not server_missing():
-            self._postgres = PostgresServer("fsync=off")
-        return items
+        return [item for name, item in self._items.items() if name == test or name.startswith(f"{test}[")]
 
     def _child(self, items: list[pytest.Item], edit: Edit | None, write: int) -> None:
         """Answer one job, and end."""

@@ -35,6 +35,14 @@ def test_chance_{name}():
     seen.touch()
     assert again
 """
+COSTLY = """
+import pytest, time
+@pytest.fixture(scope="{scope}")
+def costly():
+    end = time.process_time() + 0.5
+    while time.process_time() < end: pass
+def test_it(costly): pass
+"""
 
 
 class Project:
@@ -175,3 +183,18 @@ def test_a_slow_test_of_the_default_set_fails_the_run(tmp_path: Path) -> None:
     code, output = project.pytest("--whole")
     assert code == 1 and "SLOW tests/journal/test_rows.py::test_small" in output, output
     assert "SLOW tests/journal/test_rows.py::test_large" not in output
+
+
+def test_a_slow_machine_makes_no_test_slow(tmp_path: Path) -> None:
+    """Its seconds are divided by how much longer it takes to count."""
+    code, output = Project(tmp_path, FILES, "reruns.DEFAULT_S = 0.0001; reruns.PACE_S = 1e-9").pytest()
+    assert code == 0 and "SLOW" not in output, output
+
+
+@pytest.mark.parametrize("scope", ["function", "module"])
+def test_the_first_test_of_a_file_does_not_pay_for_its_fixture(scope: str, tmp_path: Path) -> None:
+    """It is as slow as what is set up for it alone."""
+    project = Project(tmp_path, {"cli/test_a.py": COSTLY.format(scope=scope)}, "reruns.DEFAULT_S = 0.25")
+    code, output = project.pytest()
+    is_slow = scope == "function"
+    assert (code == 1, "SLOW" in output) == (is_slow, is_slow), output

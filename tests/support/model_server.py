@@ -44,6 +44,8 @@ class Received:
 
 
 Behaviour = Callable[["Connection", Received], None]
+TLS_HANDSHAKE = b"\x16"
+"""The first byte that a client sends to a server that it takes for one with TLS."""
 QUESTIONS = ("/v1/models", "/props", "/api/show", "/api/ps")
 """Where a client asks what a server can do."""
 NO_TOOLS: dict[str, object] = {"/v1/models": {"data": [{"id": "any", "supported_parameters": []}]}}
@@ -134,8 +136,11 @@ class ModelServer:
     def _serve(self, sock: socket.socket) -> None:
         with sock, suppress(OSError):
             file = sock.makefile("rb")
-            first = file.readline(65536).decode("latin-1").split(" ")
-            if len(first) != 3:  # no HTTP, such as the first bytes of TLS
+            is_tls = (
+                file.peek(1)[:1] == TLS_HANDSHAKE
+            )  # whose random bytes may look like a line of three words
+            first = [] if is_tls else file.readline(65536).decode("latin-1").split(" ")
+            if len(first) != 3:
                 sock.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
                 return
             headers: dict[str, str] = {}

@@ -4,8 +4,9 @@ What happens at the end of a run: failed tests run once more, alone; durations a
 A test that fails is run again in a fresh process, with nothing beside it. If it passes then, it is FLAKY: the run ends green, but
 names the test in its last lines and in ``build/flaky.txt``, and the next change mends it. `FLAKY_MAX` such names, or
 one that fails again, fail the run. A test of the default set that takes longer than `DEFAULT_S` is timed again in the
-same way, by the processor's clock where the machine has other work, so that a busy machine fails nothing; if it is slow again, the run
-fails.
+same way: without the fixtures that it shares with others, by the processor's clock where the machine has other work, and in seconds
+of a machine that adds as fast as `PACE_S` says, so that neither a busy machine nor a slow one fails anything. If it is slow again, the
+run fails.
 
 ``build/durations.json`` has the seconds of every test. A run of tests that the command line names does none of this.
 """
@@ -16,7 +17,9 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,7 +33,9 @@ FLAKY_MAX = 3
 AGAIN_MAX = 10
 """More failed tests than this are not a matter of chance: none of them is run again."""
 DEFAULT_S = 3.0
-"""Seconds that a test of the default set may take, set-up included."""
+"""Seconds that a test of the default set may take, with the set-up that is its own."""
+PACE_S = 0.13
+"""Seconds in which a machine that takes `DEFAULT_S` as it is counts to a million."""
 INNER = "PAOR_TESTS_AGAIN"
 """Set in the process that runs a test again, which must not do the same in turn."""
 
@@ -124,12 +129,32 @@ class Reruns:
         (FOLDER / name).write_text(text, encoding="utf-8")
 
 
+def pace() -> float:
+    """Return how many times longer than `PACE_S` this machine takes at the moment, by the processor's clock; at least 1."""
+    began, total = time.process_time(), 0
+    for number in range(1_000_000):
+        total += number * number % 7
+    return max(1.0, (time.process_time() - began) / PACE_S)
+
+
 class Again:
     """The plugin of the process that runs a test again: it writes how long that took, on a busy machine in processor time."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._began = os.times()
+        self._shared = 0.0
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[object]) -> Iterator[None]:
+        """Leave out what is set up for a file or more: the test that comes first pays for all of them."""
+        began, before = time.perf_counter(), os.times()
+        try:
+            return (yield)
+        finally:
+            if fixturedef.scope != "function":
+                self.seconds -= time.perf_counter() - began
+                self._shared += sum(os.times()[:4]) - sum(before[:4])
 
     def pytest_runtest_setup(self) -> None:
         """Begin to count, once everything is collected."""
@@ -142,7 +167,7 @@ class Again:
     def pytest_sessionfinish(self) -> None:
         """Write the sum."""
         now, began = os.times(), self._began
-        used = sum(now[:4]) - sum(began[:4])  # of this process and the children that it has waited for
+        used = sum(now[:4]) - sum(began[:4]) - self._shared  # and of the children that it has waited for
         is_busy = os.getloadavg()[0] > (os.cpu_count() or 1)
         spent = min(self.seconds, used) if is_busy else self.seconds
-        Path(os.environ[INNER]).write_text(json.dumps(spent), encoding="utf-8")
+        Path(os.environ[INNER]).write_text(json.dumps(spent / pace()), encoding="utf-8")
