@@ -57,7 +57,7 @@ def test_rounds_are_driven_in_the_order_in_which_they_were_submitted(tmp_path: P
 FILE = "after: {action: 'orders/find', input: {order_id: '${transcript[0].content} then ${query}'}}"
 """A workflow file, which is told what was said as its own variable."""
 
-EACH = {**MODES, "file": {"workflow": FILE}}
+EACH: dict[str, dict[str, Any]] = {**MODES, "file": {"workflow": FILE}}
 
 
 @pytest.mark.parametrize("mode", EACH)
@@ -67,7 +67,11 @@ def test_a_round_that_has_waited_is_what_it_would_be_if_it_had_not(mode: str, tm
     def told(waits: bool, own: dict[str, Any]) -> Any:
         path = tmp_path / f"{waits}{len(own)}.db"
         with Engine(Clerk(), [find], Journal(path, "off")) as host:
-            first = {"documents": [("one.txt", "first")], "language": "French", "conversation": "c"}
+            first: dict[str, Any] = {
+                "documents": [("one.txt", "first")],
+                "language": "French",
+                "conversation": "c",
+            }
             host.submit("Say a", profile="two_stage", **first)
             if not waits:
                 work(host)
@@ -85,7 +89,10 @@ def test_a_round_that_has_waited_is_what_it_would_be_if_it_had_not(mode: str, tm
             earlier = [(item.size, len(item.runs)) for item in spec.earlier]
             return spec.model_dump(exclude=random), documents, earlier
 
-    given = {"documents": [("two.txt", "second")], "transcript": [{"role": "user", "content": "Hi"}]}
+    given: dict[str, Any] = {
+        "documents": [("two.txt", "second")],
+        "transcript": [{"role": "user", "content": "Hi"}],
+    }
     for own in (given, {}):
         assert told(True, own) == told(False, own)
 
