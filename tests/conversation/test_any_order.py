@@ -112,6 +112,16 @@ class Conversations(RuleBasedStateMachine):
         self.open.add(name)
 
     @precondition(lambda self: self.open)
+    @rule(name=NAMES, how=HOW)
+    def stands_in_line(self, name: str, how: str) -> None:
+        """Something is said behind a round that is on its way."""
+        if name not in self.open:
+            return
+        words = self._words()
+        result = self.host.submit(words, conversation=name, queue=True, **MODES[how])
+        self.rounds[name].append((result.run_id, words))
+
+    @precondition(lambda self: self.open)
     @rule()
     def goes_on(self) -> None:
         """Another process goes on with what was left."""

@@ -258,10 +258,10 @@ def _before(journal: JournalReader, run: Run, items: Sequence[Item]) -> Iterator
             held = [payloads[place.n] for place in item.places]
             if item.role != "round":
                 alone.append(item)
-            elif any(payload.body is None for payload in held):
+            elif not held or any(payload.body is None for payload in held):
                 yield from _again(journal, item.runs)
             else:
-                yield Told(item.runs, held[0], held[1] if item.brief is not None else None, item.effect)
+                yield Told(item.runs, held[0], held[-1] if item.brief is not None else None, item.effect)
         if said := [RoundMessage.by(item, texts) for item in _known(alone, texts)]:
             yield _told(run_id, said)
 

@@ -163,9 +163,8 @@ class RoundMessage(Stored, frozen=True, gc=False):
         parts, api = (self.parts, self.api) if self.model == model else ((), "")
         if self.role == "reply":
             said = read_turn(text, chars_max=len(text), finish="tool_calls" if self.calls else "stop")
-            if (
-                isinstance(said, Calls) and self.calls
-            ):  # else a plan or a phase's reply, whatever it looks like
+            # without calls of its own it is a plan or a phase's reply, whatever it looks like
+            if isinstance(said, Calls) and self.calls:
                 steps = zip(self.calls, said.steps, strict=False)
                 calls = tuple(ToolCall(id, wire_name(step.name), step.args) for id, step in steps)
                 text = said.text
@@ -192,11 +191,12 @@ def round_text(run: str, said: Sequence[RoundMessage]) -> str:
 
 
 _ROUND = msgspec.json.Decoder(tuple[RoundMessage, ...])
+
 TOGETHER = 4096
 """Bytes of rounds that are stored as one text; a longer one is alone. So short rounds cost little, however many there are."""
 
 _KEPT = 1024
-"""Texts of at most so many characters that are read once for all requests."""
+"""Such texts that are read once for all requests."""
 
 
 def said_in(text: str) -> tuple[RoundMessage, ...]:
