@@ -12,7 +12,7 @@ import logging
 
 from ..fsm.engine import Engine
 from ..fsm.journal.rows import RunRow
-from ..fsm.journal.run_queue import Claim
+from ..fsm.journal.run_queue import IN_LINE, Claim
 from ..fsm.runtime.result import Result
 from ..states.base.errors import ConversationBusy, JournalBusy, JournalError, LeaseHeld, LeaseLost, PaorError
 from .base import BaseWorker, check_count
@@ -196,7 +196,8 @@ class Worker(BaseWorker):
     def _wait_in_line(self, claim: Claim, busy: ConversationBusy) -> None:
         """Have a round come up when the one before it ends."""
         wait_s = LOOK_AGAIN_S if busy.status == "waiting" else LOOK_S
-        self._queue.wait_in_line(claim, self._queue.now_us() + round(wait_s * 1e6))
+        at = self._queue.now_us() + round(wait_s * 1e6)
+        self._queue.put_back(claim, at, IN_LINE, counted=False)
         if self._journal.reader.run(busy.run_id).status in ("done", "failed"):  # before the note
             self._queue.let_on(busy.conversation)
 

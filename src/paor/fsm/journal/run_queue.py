@@ -38,7 +38,7 @@ _CLAIM = (
 )
 
 IN_LINE = "waits for the rounds before it"
-"""Why a round is there again whose turn has not come."""
+"""Why a round is there again whose turn has not come (`RunQueue.let_on`)."""
 
 _OF_CLAIM = "WHERE run = ? AND ready_at = ?"
 """Of a note that a worker makes: it counts only while nobody has claimed or released the run since."""
@@ -171,10 +171,6 @@ class RunQueue:
         """Have nobody claim a run until it is released."""
         sql = f"UPDATE queue SET ready_at = NULL, reason = ? {_OF_CLAIM}"
         self._backend.execute(sql, (reason, claim.run, claim.ready_at))
-
-    def wait_in_line(self, claim: Claim, at_us: int) -> None:
-        """Have a round come up again when those before it have ended (`let_on`), or at a time."""
-        self.put_back(claim, at_us, IN_LINE, counted=False)
 
     # -- what others do ------------------------------------------------------------------------------------------------
 
