@@ -245,7 +245,7 @@ def test_the_last_prompt_of_a_kind_is_named(desk: tuple[Engine, str]) -> None:
 
 def test_earlier_rounds_are_shown_message_by_message(tmp_path: Path) -> None:
     """Each with its role and a text of its own."""
-    replies = [call_tools(step("desk.find", order="O-1")), "It is in Leeds.", "Bye."]
+    replies: list[Any] = [call_tools(step("desk.find", order="O-1")), "It is in Leeds.", "Bye."]
     with Engine(
         ScriptedModel(replies, calls_tools=True), [find], Journal(tmp_path / "runs.db", "off")
     ) as host:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, groupby
-from operator import attrgetter
+from itertools import chain
 from typing import Any, NamedTuple
 
 import orjson
@@ -226,8 +225,8 @@ class PromptBuilder:
         if self._bytes_max is not None:
             room = self._bytes_max if self._spec.plans else min(room, self._bytes_max)
         newest: list[list[ToldBefore]] = []
-        for _, items in groupby(reversed(self._spec.earlier), attrgetter("run")):
-            newest.append(list(said_before(tuple(items)[::-1], read)))
+        for item in reversed(self._spec.earlier):
+            newest.append(list(said_before((item,), read)))
             if room < 0:
                 break
             room -= sum(len(_line(said.text)) for said in newest[-1])
