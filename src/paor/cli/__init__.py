@@ -87,6 +87,7 @@ COMMANDS = {
     "runs": ("read", "List the runs of a journal."),
     "show": ("show", "Show what a run did."),
     "verify": ("verify", "Check that a journal is whole and unaltered."),
+    "heads": ("verify", "Write where every run ends, signed, to keep elsewhere."),
     "replay": ("read", "Derive runs again and compare with the record."),
     "why": ("audit", "Explain what decided a row of a run."),
     "diff": ("audit", "Compare two runs: the first difference and its cause."),

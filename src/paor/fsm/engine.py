@@ -98,6 +98,8 @@ class Engine:
             workflow files walk the standard one in any case, and so does the run of a workflow; its tasks walk this one.
         values: Called with a run's id and its phase where the machine's `ask_values` says so; gives values for guards, which are
             journaled. A coroutine function is awaited. What it raises ends the drive, not the run: a resume asks again.
+        never: What no run may do, such as ``["Done without Verifying", "pay.* without approval"]``, in the language of
+            ``docs/checking.md``. A row that would do it is refused with `ForbiddenRow`, before anything is written or called.
 
     Raises:
         UsageError: An unusable model, tool, template, schema, or machine, with everything that is wrong with it.
@@ -122,6 +124,7 @@ class Engine:
         deps: Any = None,
         machine: Machine | None = None,
         values: ValuesPort | None = None,
+        never: str | Sequence[str] = (),
     ) -> None:
         settings = settings_of(
             model,
@@ -136,6 +139,7 @@ class Engine:
             deps=deps,
             machine=machine,
             values=values,
+            never=never,
         )
         catalogs, listeners = compile_catalogs(settings), (*hooks_of(hooks), *callbacks_of(settings.machine))
         # the journal is opened last: an argument that cannot be used leaves no file and no connection behind

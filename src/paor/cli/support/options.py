@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -74,6 +75,26 @@ def _pairs(_context: click.Context, option: click.Parameter, value: tuple[str, .
             raise click.UsageError(f"{option.opts[0]} {text!r}: {name} stands twice")
         pairs[name] = rest
     return pairs
+
+
+_AGES = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def age(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """Return how long ago a text says, in seconds: a whole number and s, m, h, d or w; refuse any other."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d{1,6})([smhdw])", value)
+    if found is None:
+        told = "expected a number and s, m, h, d or w, such as 180d"
+        raise click.UsageError(f"{option.opts[0]} {value!a:.40}: {told}")
+    return int(found[1]) * _AGES[found[2]]
+
+
+def age_text(seconds: int) -> str:
+    """Return an age in its largest whole unit, but for weeks."""
+    unit = next(unit for unit in "dhms" if seconds % _AGES[unit] == 0)
+    return f"{seconds // _AGES[unit]}{unit}"
 
 
 METADATA = option("--metadata", "K=V", "What to find the run by; repeatable.", multiple=True, callback=_pairs)

@@ -24,7 +24,8 @@ from ...tools.schema.parameters import ParameterSchema
 from ...tools.tool import Tool
 from ..machine.decide import machine_told
 from ..machine.impure_names import impure_parts
-from ..machine.machine import Machine
+from ..machine.machine import MACHINE, Machine
+from ..machine.properties import Property, properties_of
 from ..runtime.ports import ValuesPort
 from ..versioning.host_code import host_text
 from .arguments import model_of, offered_tools, profile_of, rules_of, templates_of, toolbox
@@ -56,6 +57,7 @@ class EngineSettings:
         values: The port for values from the host; None for none.
         as_recorded: Whether a run counts as unchanged but for paor itself: of somebody who only looks, answers and forks, and has
             neither the host's tools nor its prompts or policy.
+        never: What no row of a run may do.
     """
 
     model: Model
@@ -72,6 +74,7 @@ class EngineSettings:
     host_machine: str = ""
     values: ValuesPort | None = None
     as_recorded: bool = False
+    never: tuple[Property, ...] = ()
 
     @property
     def limits(self) -> Limits:
@@ -194,6 +197,7 @@ def settings_of(
     deps: Any = None,
     machine: Machine | None = None,
     values: ValuesPort | None = None,
+    never: str | Sequence[str] = (),
 ) -> EngineSettings:
     """
     Return what an engine was given, checked; the arguments are those of `fsm.engine.Engine`.
@@ -224,6 +228,7 @@ def settings_of(
         own,
         host_text(own),
         values,
+        never=properties_of(own or MACHINE, {*offered, *_OWN}, never),
     )
 
 
