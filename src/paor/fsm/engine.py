@@ -1067,6 +1067,19 @@ class Engine:
         """
         return self._runner.settings.current_spec(spec)
 
+    def trial_spec(self, spec: Spec) -> Spec:
+        """
+        Return *spec* with all of this engine's settings in the place of those of the engine that recorded it.
+
+        A policy, rules, instructions, a machine, a template that this engine does not have are gone. Its limits hold as far as it
+        was given any, also where the run brought others. The run keeps its list of tools without those that this engine does not
+        have; an engine without tools of its own leaves the list as it is.
+
+        Args:
+            spec: What a run was started with.
+        """
+        return self._runner.settings.current_spec(spec, whole=True)
+
     def changes(self, run: Run | str) -> tuple[ChangedPart, ...]:
         """
         Return the parts of this engine that differ from those a run was recorded with, those that matter to it

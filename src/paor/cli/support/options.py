@@ -6,11 +6,13 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 import click
 
-from ...states.run.labels import NAME
+from ...states.base.errors import UsageError
+from ...states.run.labels import NAME, moment_of
 
 DEFAULT_JOURNAL = "paor.db"
 Decorator = Callable[[Callable[..., int]], Callable[..., int]]
@@ -76,6 +78,22 @@ def _pairs(_context: click.Context, option: click.Parameter, value: tuple[str, .
         pairs[name] = rest
     return pairs
 
+
+def _moment(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+    """Return a moment as microseconds since the epoch: a local date or time, or how long ago it was."""
+    if text is None:
+        return None
+    if (found := moment_of(text, datetime.now().astimezone())) is not None:
+        return found
+    raise UsageError(f"--since {text!r}: expected a date, a time such as 2026-05-31T18:00, or 90m, 12h, 7d")
+
+
+SINCE = option(
+    "--since",
+    "TIME",
+    "Only runs started since: 2026-05-31, 2026-05-31T18:00, 90m, 12h or 7d.",
+    callback=_moment,
+)
 
 _AGES = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 

@@ -152,14 +152,18 @@ class EngineSettings:
         tools = self.offered(None, spec.task_type, documents=True)
         return spec.model_copy(update={"tools": tuple(tool.spec() for tool in tools)})
 
-    def current_spec(self, spec: Spec) -> Spec:
-        """Return *spec* as an engine with these settings would write it now; see `fsm.engine.Engine.current_spec`."""
+    def current_spec(self, spec: Spec, *, whole: bool = False) -> Spec:
+        """
+        Return *spec* as an engine with these settings would write it now; see `fsm.engine.Engine.current_spec`.
+
+        Args:
+            spec: As it was recorded.
+            whole: What the engine was not given counts as taken away; see `fsm.engine.Engine.trial_spec`.
+        """
         if self.as_recorded:
             return spec
-        kept = {
-            *spec.own_templates,
-            *(set(spec.host_templates) - self.prompts.keys()),
-        } & spec.templates.keys()
+        others = set[str]() if whole else set(spec.host_templates) - self.prompts.keys()
+        kept = {*spec.own_templates, *others} & spec.templates.keys()
         # as it was started: its first phase may have chosen another mode since, and reports are no conversation to go on with
         holds = "opening" in spec.templates
         mode = "react" if holds and "opening" not in spec.host_templates else spec.mode
@@ -168,15 +172,24 @@ class EngineSettings:
         templates |= {name: spec.templates[name] for name in kept}
         hosts = tuple(sorted({*self.prompts, *spec.host_templates}))
         own: dict[str, Any] = {"templates": templates, "host_templates": hosts}
-        own["policy"] = self.given_policy if self.given_policy is not None else spec.policy
-        if self.instructions is not None:
+        own["policy"] = self.policy if whole or self.given_policy is not None else spec.policy
+        if whole:
+            own["limits"] = (
+                merged_limits(spec.limits, self.given_limits) if self.given_limits else spec.limits
+            )
+        if whole or self.instructions is not None:
             own["instructions"] = instructions_text(self.instructions, spec)
         if spec.task == 0:  # it calls nothing but its tasks
             return spec.model_copy(update=own)
         tools = {fold_name(name): tool.spec() for name, tool in self.tools.items()}
-        own["tools"] = tuple(tools.get(fold_name(tool.name), tool) for tool in spec.tools)
+        listed = self.tools.keys() - _OWN and whole
+        own["tools"] = tuple(
+            tools.get(fold_name(tool.name), tool)
+            for tool in spec.tools
+            if not listed or fold_name(tool.name) in tools
+        )
         own["formatter"] = generate_report.spec() if spec.formatter is not None else None
-        own["rules"] = self.rules or spec.rules
+        own["rules"] = self.rules or (() if whole else spec.rules)
         if spec.host_machine or (spec.workflow is None and self.host_machine):
             own |= {"host_machine": self.host_machine, "phase_tools": self.phase_tools}
             own["templates"] |= phase_templates(self.machine)
