@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
-from paor import Engine, Journal, ModelCall, Reply, ScriptedModel
+from paor import Engine, Journal, ModelCall, Reply, Result, ScriptedModel
 from paor.inspect import app
 from paor.testing import SeededIds, call_tools, step
 
@@ -159,7 +159,7 @@ def test_a_run_that_has_no_row_yet_has_no_problem(tmp_path: Path, monkeypatch: p
         served(app(engine.journal)) as browser,
         ThreadPoolExecutor(1) as pool,
     ):
-        running = pool.submit(engine.run, "Pay")
+        running: Future[Result] = pool.submit(engine.run, "Pay")
         try:
             assert asked.wait(30)
             with browser.events(f"events/{first_run(browser)}") as events:
