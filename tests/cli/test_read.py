@@ -226,7 +226,7 @@ def test_doctor_of_a_sound_machine(shell: Shell, monkeypatch: pytest.MonkeyPatch
     assert [line.split()[1] for line in said.out.splitlines() if line[:2] in ("ok", "--", "no")] == [
         *words("""
         paor python sqlite paor[anthropic] paor[documents] paor[fuzz] paor[inspect] paor[mcp]
-        paor[openai] paor[otel] paor[postgres] paor[temporal] paor[test] paor[web] paor[workflow] openai
+        paor[openai] paor[otel] paor[postgres] paor[sign] paor[temporal] paor[test] paor[web] paor[workflow] openai
         anthropic prices model web journal
     """)
     ]
