@@ -86,7 +86,7 @@ def breaks(machine: Machine, never: str, path: Mapping[str, Any]) -> bool:
         path: The walk, as the finding holds it: JSON data.
 
     Raises:
-        UsageError: *never* is no property of the machine.
+        UsageError: *never* is no property of the machine, or *path* no walk.
     """
     from .fsm.check.checker import breaks as walked
 

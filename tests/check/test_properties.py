@@ -343,6 +343,32 @@ def test_approval_is_told_by_the_policy_and_the_machine() -> None:
     assert verdicts("two reviewers", 1)["bank.* without four_eyes"] is None
 
 
+def test_a_walk_of_a_tool_without_a_dot_can_be_gone_again() -> None:
+    """The printed test names what the host has named so, whatever it is in the walk."""
+    specs = {name: TOOLS["bank.pay"].model_copy(update={"name": name}) for name in ("pay", "look")}
+    held = properties_of(Machine.standard(), set(specs), "pay without look")
+    (found,) = (
+        item
+        for item in prove(Machine(), WORLDS[:1], held=held, held_for=Tools(specs, Policy())).findings
+        if item.code == "forbidden"
+    )
+    assert found.path is not None and breaks(Machine.standard(), "pay without look", found.path.wire())
+
+
+@pytest.mark.parametrize("path", [{}, {"world": {}, "steps": []}, {"world": 1, "steps": 2}, []])
+def test_what_is_no_walk_is_refused(path: Any) -> None:
+    with pytest.raises(UsageError, match="is no walk of paor check"):
+        breaks(Machine.standard(), "Done", path)
+
+
+def test_a_tool_that_is_denied_is_never_called() -> None:
+    """Neither by the model nor by a phase."""
+    held = properties_of(verifying(), set(TOOLS), ["tests.run", "bank.*"])
+    policy = Policy(deny=("tests.*", "bank.*"))
+    findings = prove(verifying(), WORLDS[:1], held=held, held_for=Tools(TOOLS, policy)).findings
+    assert "forbidden" not in {item.code for item in findings}
+
+
 # -- gates -----------------------------------------------------------------------------------------------------------
 
 
@@ -522,7 +548,8 @@ def test_a_journal_is_held_to_properties(tmp_path: Path, shell: Shell) -> None:
     assert "tests.run before" not in told.out
     assert shell("check", "--journal", path, "--never", "patch.*").code == 0
     assert shell("check", "--journal", path).code == 2
-    assert shell("check", "--journal", path, "--never", "Nowhere").code == 2
+    for wrong in ("Nowhere", "shop.*", "tests.run without Nowhere"):
+        assert shell("check", "--journal", path, "--never", wrong).code == 2
 
 
 APP = """

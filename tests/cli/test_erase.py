@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
-from paor import Journal
+from paor import Engine, Journal, Policy, ScriptedModel, tool
+from paor.testing import call, refine
 
 from ..support.cli_support import PARAMETERS, SELECT, STOP, SUCCESS, Shell
 
@@ -210,6 +212,30 @@ def test_runs_that_ended_long_ago_are_erased_and_others_stay(shell: Shell) -> No
         assert journal.erase_older_than(0, at=ended + 1) == [] and journal.verify() == []
         assert journal.run(new).objective == "The second secret" and journal.run(old).objective is None
     assert b"first secret" not in (shell.folder / "paor.db").read_bytes()
+
+
+def test_what_a_run_that_has_not_ended_shares_is_not_erased_for_its_age(tmp_path: Path) -> None:
+    """A fork that waits needs the texts of the run that it was forked from, however long ago that one ended."""
+
+    @tool("bank.pay", effect="once")
+    def pay(amount: int) -> str:
+        """Pay."""
+        return "paid"
+
+    script = [*call("bank.pay", amount=5), refine("stop", answer="paid")]
+    policy = Policy(approvals=("bank.*",))
+    with Engine(ScriptedModel(script), [pay], tmp_path / "runs.db", policy=policy) as engine:
+        waits = engine.run("Pay").run_id
+        engine.resume(waits, answer={"approve": True})
+        at = next(row.seq for row in engine.journal.transitions(waits) if row.trigger == "wait")
+        fork = engine.fork(waits, at)
+        assert fork.status == "waiting"
+        later = engine.journal.run(waits).ended_at
+        assert later is not None
+        assert engine.journal.erase_older_than(0, at=later + 1) == []
+        assert engine.resume(fork.run_id, answer={"approve": True}).state == "Done"
+        erased = engine.journal.erase_older_than(0, at=later + 10**12)
+        assert {one.run_id for one in erased} == {waits, fork.run_id} and engine.journal.verify() == []
 
 
 def test_an_age_below_the_least_one_erases_nothing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -445,7 +445,7 @@ class Journal:
         at: int | None = None,
     ) -> list[ErasureResult]:
         """
-        Erase all texts of every run that ended longer ago than *age_s*; a run that has not ended stays.
+        Erase all texts of every run that ended longer ago than *age_s*; one that has not ended stays, with the runs that it shares texts with (fork, workflow).
 
         Args:
             age_s: In seconds.

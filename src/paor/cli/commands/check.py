@@ -118,10 +118,11 @@ def _recorded(
     with reading(path) as journal:
         if app is not None:
             with Journal(":memory:") as nowhere:
-                machines = [engine_of(app, nowhere).machine]
+                engine = engine_of(app, nowhere)
+                machines, tools = [engine.machine], {tool.name for tool in engine.tools}
         else:
-            machines = known_machines(journal.reader)
-        held = recorded_properties(machines, never, always)
+            machines, tools = known_machines(journal.reader)
+        held = recorded_properties(machines, tools, never, always)
         broken, unknown, runs = list[dict[str, Any]](), list[str](), 0
         for run in journal.runs():
             runs += 1

@@ -79,6 +79,7 @@ def erase(
 
     Afterwards no table, log or free page of the file holds the texts or their salts. Copies elsewhere, such as
     exports and backups, remain. So does what a model has said in its own words about a text, except with --all.
+    --older-than leaves runs that have not ended, and those that such a run shares texts with.
 
     Exit codes: 0 erased, or nothing was there; 2 the run has a driver, has not ended, or shares text with other
     runs; 2 also if other processes have the file open: then the erasure is recorded, and --finish completes it.

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from ...states.base.errors import IllegalEvent
+from ...states.base.errors import IllegalEvent, UsageError
 from ...states.run.budgets import limit_reached
 from ...states.run.phase_names import DONE, FINAL, PLANNING
 from ...states.run.spec import Mode, ToolSpec
@@ -297,19 +297,24 @@ def breaks(machine: Machine, never: str, path: Mapping[str, Any]) -> bool:
         path: As the finding holds it, as JSON data.
 
     Raises:
-        UsageError: *never* is no property of the machine.
+        UsageError: *never* is no property of the machine, or *path* no walk.
     """
     (prop,) = properties_of(machine, None, never)
-    walker, watch = StateWalker(world_of(path["world"]), machine), PropertyWatch(prop, machine)
-    run, caller = walker.start(), ""
-    for step in path["steps"]:
-        move = step["move"]
+    try:
+        walker, steps = (
+            StateWalker(world_of(path["world"]), machine),
+            [step["move"] for step in path["steps"]],
+        )
+        called = [tuple(map(str, move["as"])) if "as" in move else None for move in steps]
+    except (LookupError, TypeError, ValueError) as error:
+        raise UsageError(f"path: is no walk of paor check: {ascii(error)[:80]}") from None
+    watch, run, caller = PropertyWatch(prop, machine), walker.start(), ""
+    for move, call in zip(steps, called, strict=True):
         try:
-            list(walker.moves(run))
             taken, decision = walker.take(run, move)
-        except Exception:  # noqa: BLE001 - the walk cannot be gone any more
+        except IllegalEvent:  # no row takes it any more
             return False
-        begun = (tuple(move["as"]),) if "as" in move else ()
+        begun = ((call[0], call[1]),) if call is not None else ()
         reply, ok = run.memory.reply, decision.facts.get("ok") is True
         ended = caller if ok and taken.row.trigger == "execute" else None
         approved = bool(begun) and reply is not None and reply.approves

@@ -176,6 +176,8 @@ def _callers(after: Run, kinds: Sequence[Caller], tools: Tools, *, approved: boo
                 yield kind
         return
     kind = tools.caller(intent.tool, intent.effect)
+    if matches(intent.tool, tools.policy.deny):  # which holds for paor's own calls and those of phases, too
+        return
     if selection is None or not selection.caller or kind.approved is not (not approved):
         yield kind
 

@@ -145,7 +145,7 @@ def properties_of(
 
     Args:
         machine: Whose phases, triggers and guards they name.
-        tools: Names of the tools that there are; None where that is not known: then each word with a dot or a star is a pattern.
+        tools: Names of the tools that there are; None where that is not known: then each word that names nothing else is a pattern of tools.
         never, always: See `read_properties`.
 
     Raises:
@@ -178,10 +178,9 @@ def _term(text: str, name: str, machine: Machine, tools: Collection[str] | None)
     for kind, names in known:
         if name in names:
             return Term(kind, name)
-    fits = any(matches(tool, (name,)) for tool in tools) if tools is not None else set(name) & {".", "*"}
-    if fits:
+    if tools is None or any(matches(tool, (name,)) for tool in tools):
         return Term("tool", name)
-    every = sorted({*machine.states, *triggers, *machine.guards, *(tools or ()), "approval"})
+    every = sorted({*machine.states, *triggers, *machine.guards, *tools, "approval"})
     near = get_close_matches(name.replace("*", ""), every, n=3, cutoff=0.4)
     told = f"; nearest: {', '.join(near)}" if near else ""
     raise UsageError(f"{text!a:.80}: {name!a:.60} is no phase, trigger, guard or tool{told}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import orjson
 from msgspec import UnsetType
@@ -76,21 +76,28 @@ def broken_rows(
             watch.note(taken)
 
 
-def known_machines(journal: JournalReader) -> list[Machine]:
-    """Return the machines that the runs of a journal were started on, each once; the standard one first."""
-    found = {id(MACHINE): MACHINE}
+def known_machines(journal: JournalReader) -> tuple[list[Machine], set[str]]:
+    """Return the machines that the runs of a journal were started on, each once, the standard one first; and the names of their tools."""
+    found, tools = {id(MACHINE): MACHINE}, set[str]()
     for number in journal.index.numbers():
         machine = machine_of_run(journal, number)
-        if machine is not None:
+        if machine is not None:  # its spec is not erased
             found.setdefault(id(machine), machine)
-    return list(found.values())
+            spec = journal.spec(journal.index.names([number])[number])
+            tools |= {tool.name for tool in (*spec.tools, *spec.phase_tools)}
+    return list(found.values()), tools
 
 
 def recorded_properties(
-    machines: Iterable[Machine], never: Sequence[str], always: Sequence[str]
+    machines: Iterable[Machine], tools: Collection[str], never: Sequence[str], always: Sequence[str]
 ) -> tuple[Property, ...]:
     """
     Return properties whose names one of *machines* has; in runs of another one such a phase is never passed.
+
+    Args:
+        machines: At least one.
+        tools: Names of the tools that the runs may call.
+        never, always: See `fsm.machine.properties.read_properties`.
 
     Raises:
         UsageError: A text that is no property, or a name that none of them has.
@@ -98,7 +105,7 @@ def recorded_properties(
     error: UsageError | None = None
     for machine in machines:
         try:
-            return properties_of(machine, None, never, always)
+            return properties_of(machine, tools, never, always)
         except UsageError as raised:
             error = error or raised
     assert error is not None, "there is a machine"

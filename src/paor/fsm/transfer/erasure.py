@@ -125,18 +125,20 @@ def erase_ended_before(
     journal: JournalStore, ended_us: int, *, others: Others, reason: str | None, dry_run: bool
 ) -> list[ErasureResult]:
     """See `fsm.journal_api.Journal.erase_older_than`."""
-    due = [
-        row.run_id for row in journal.reader.runs() if row.ended_at is not None and row.ended_at < ended_us
-    ]
-    found = []
-    for run_id in due:
-        one = erase(journal, run_id, others=others, reason=reason, dry_run=dry_run, scrub=False)
-        if one.erased:
-            found.append(one)
-    if found and not dry_run:
-        done = journal.scrub()
-        found = [replace(one, scrubbed=done) for one in found]
-    return found
+    rows, found = journal.reader.runs(), list[ErasureResult]()
+    going_on = {row.run for row in rows if row.ended_at is None}
+    related = families(journal.reader) if going_on else {}
+    try:
+        for row in rows:
+            # a fork or a workflow that has not ended needs the texts that it shares
+            if row.ended_at is None or row.ended_at >= ended_us or going_on & related.get(row.run_id, set()):
+                continue
+            one = erase(journal, row.run_id, others=others, reason=reason, dry_run=dry_run, scrub=False)
+            if one.erased:
+                found.append(one)
+    finally:  # also where one is refused: what is erased by then stays in no free page
+        done = bool(found) and not dry_run and journal.scrub()
+    return [replace(one, scrubbed=done) for one in found]
 
 
 def _plan(journal: JournalStore, row: RunRow, selection: _Selection) -> ErasurePlan:
@@ -243,6 +245,11 @@ def _erase_payloads(
 
 def family(journal: JournalReader, row: RunRow) -> set[int]:
     """Return the numbers of all runs that a run shares texts with by its making, itself among them."""
+    return families(journal).get(row.run_id, set())
+
+
+def families(journal: JournalReader) -> dict[str, set[int]]:
+    """Return by each run's id the numbers of all runs that it shares texts with by its making, itself among them."""
     links: dict[str, set[str]] = {}
     numbers: dict[str, int] = {}
     for run, run_id, others in journal.index.links():
@@ -250,13 +257,18 @@ def family(journal: JournalReader, row: RunRow) -> set[int]:
         for other in others:
             links.setdefault(run_id, set()).add(other)
             links.setdefault(other, set()).add(run_id)
-    reached, left = {row.run_id}, [row.run_id]
-    while left:
-        for other in links.get(left.pop(), ()):
-            if other not in reached:
-                reached.add(other)
-                left.append(other)
-    return {numbers[run_id] for run_id in reached if run_id in numbers}
+    found: dict[str, set[int]] = {}
+    for run_id in numbers:
+        if run_id in found:
+            continue
+        reached, left = {run_id}, [run_id]
+        while left:
+            new = links.get(left.pop(), set()) - reached
+            reached |= new
+            left += new
+        members = {numbers[name] for name in reached if name in numbers}
+        found |= dict.fromkeys(reached, members)
+    return found
 
 
 __all__ = ["ErasureResult", "Others", "erase"]
