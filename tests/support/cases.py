@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from paor.fsm.decision.run_resources import RunResources
 from paor.fsm.journal.payloads import Stager
 from paor.fsm.machine.decide import Moment, decide, request_of
-from paor.fsm.machine.fold import apply
+from paor.fsm.machine.fold import applied
 from paor.fsm.machine.updates import Decision
 from paor.fsm.runtime.tool_results import error_of, result_of
 from paor.prompts.building.templates import default_templates
@@ -290,15 +290,7 @@ class Walk:
         if isinstance(outcome, str | Mapping):
             outcome = replied(outcome)
         decision = decide(self.run, outcome, MOMENT, self.kit)
-        self.run = apply(
-            self.run,
-            at=MOMENT.at_us,
-            trigger=decision.row.trigger,
-            dest=decision.row.dest,
-            counters=decision.counters,
-            change=decision.change,
-            outcome=decision.facts,
-        )
+        self.run = applied(self.run, decision, MOMENT.at_us)
         self.decisions.append(decision)
         return decision
 

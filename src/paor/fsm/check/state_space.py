@@ -45,7 +45,7 @@ from ..decision.observation import message_of, observation_of
 from ..decision.plan_mode import steps_left_in_plan
 from ..decision.run_resources import RunResources
 from ..machine.decide import Moment, decide, request_of
-from ..machine.fold import apply
+from ..machine.fold import applied
 from ..machine.machine import Machine
 from ..machine.table import Row
 from ..machine.updates import Decision
@@ -478,15 +478,7 @@ class StateWalker:
         moment = LATE if move.get("late") else NOW
         self.oracle.begin(move.get("own", {}))
         decision = decide(run, outcome_of(move, run), moment, self.kit_of(run), machine=self._machine)
-        after = apply(
-            run,
-            at=moment.at_us,
-            trigger=decision.row.trigger,
-            dest=decision.row.dest,
-            counters=decision.counters,
-            change=decision.change,
-            outcome=decision.facts,
-        )
+        after = applied(run, decision, moment.at_us)
         assert self._case is not None, "a decision has a case"
         lowered = self._counters_lowered_by(self._case, decision, after.counters)
         strained = int(self.oracle.strained or "strained" in move)

@@ -19,7 +19,7 @@ from ...states.records.actions import Intent, ToolResult
 from ...states.records.outcomes import Ended, NoOutcome, Outcome
 from ...states.run.state import Run
 from ..decision.run_resources import RunResources
-from .fold import apply
+from .fold import applied
 from .updates import Decision
 
 GROUP_MOST = 64
@@ -48,7 +48,7 @@ def calls_ahead(run: Run, decision: Decision, kit: RunResources, decide: Decide)
         return ()
     after, found = run, list[Intent]()
     while len(found) < GROUP_MOST - 1 and _reads(after, kit, 0) and _reads(after, kit, 1):
-        after = _applied(after, decision) if after is run else after
+        after = applied(after, decision, after.at) if after is run else after
         called = _next_call(after, decide)
         if called is None or called.memory.intent is None:
             break
@@ -85,19 +85,7 @@ def _next_call(run: Run, decide: Decide) -> Run | None:
             return None
         if decision.row.trigger != trigger:
             return None
-        run = _applied(run, decision)
+        run = applied(run, decision, run.at)
         if run.memory.selection is None or run.memory.selection.needs:  # the output of a step before
             return None
     return run
-
-
-def _applied(run: Run, decision: Decision) -> Run:
-    return apply(
-        run,
-        at=run.at,
-        trigger=decision.row.trigger,
-        dest=decision.row.dest,
-        counters=decision.counters,
-        change=decision.change,
-        outcome=decision.facts,
-    )

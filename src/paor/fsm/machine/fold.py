@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from msgspec.structs import replace
@@ -35,6 +35,9 @@ from ...states.run.state import (
 from ..decision.duplicate_calls import extend_window
 from ..decision.observation import shown_text
 from ..decision.plan_mode import output_place
+
+if TYPE_CHECKING:
+    from .updates import Decision
 
 Transition = tuple[str, str]
 """Source and trigger."""
@@ -178,6 +181,29 @@ def apply(
     memory = replace(run.memory, **updates)
     spec = run.spec if updates.get("choice") is None else chosen_spec(run.spec, memory.choice)
     return Run(run.run_id, run.number, spec, dest, run.seq + 1, counters, memory, at)
+
+
+def applied(run: Run, decision: Decision, at: int) -> Run:
+    """
+    Return *run* after the row that was decided for it.
+
+    Args:
+        run: Before it.
+        decision: As `fsm.machine.decide.decide` gave it for *run*.
+        at: When it was decided, in microseconds since the epoch.
+
+    Raises:
+        InternalError: See `apply`.
+    """
+    return apply(
+        run,
+        at=at,
+        trigger=decision.row.trigger,
+        dest=decision.row.dest,
+        counters=decision.counters,
+        change=decision.change,
+        outcome=decision.facts,
+    )
 
 
 def _refuse(run: Run, place: Transition, found: Iterable[str]) -> None:

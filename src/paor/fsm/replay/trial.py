@@ -35,7 +35,7 @@ from ..journal.prompts import with_summary
 from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import RunRow, Transition, transition_of
 from ..machine.decide import Moment, decide, machine_of, request_of
-from ..machine.fold import apply
+from ..machine.fold import applied
 from ..machine.summary import ASKED, after, asking
 from ..machine.updates import Decision
 from ..versioning.amendments import amend_spec
@@ -384,15 +384,7 @@ class _Walk:
         calls = self.spent.calls + (found.row.trigger == "execute")
         tokens = counters.tokens_in + counters.tokens_out
         self.spent = Spent(calls, counters.calls, tokens, counters.cost_micro)
-        return apply(
-            run,
-            at=moment.at_us,
-            trigger=found.row.trigger,
-            dest=found.row.dest,
-            counters=found.counters,
-            change=found.change,
-            outcome=found.facts,
-        )
+        return applied(run, found, moment.at_us)
 
     def _compare(self, run: Run, row: Transition, found: Decision) -> None:
         """Note where *row* is decided otherwise."""

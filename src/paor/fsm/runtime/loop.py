@@ -61,7 +61,7 @@ from ..journal.prompts import last_prompt
 from ..journal.record import Row, canonical, chain_hash
 from ..journal.rows import document_row
 from ..machine.decide import Moment, decide, machine_of, request_of
-from ..machine.fold import apply
+from ..machine.fold import applied
 from ..machine.properties import happened
 from ..machine.summary import ASKED, after, asking
 from ..machine.updates import Decision
@@ -332,15 +332,7 @@ def _row(
     change = drive.stager.stage(decision.change.wire_json(), JSON, always=True)
     if drive.promises is not None:
         drive.promises.note(happened(run, decision))
-    after = apply(
-        run,
-        at=moment.at_us,
-        trigger=decision.row.trigger,
-        dest=decision.row.dest,
-        counters=decision.counters,
-        change=decision.change,
-        outcome=decision.facts,
-    )
+    after = applied(run, decision, moment.at_us)
     values = _columns(run, moment, decision, asked, change)
     prev = drive.head if before is None else before.head
     head = chain_hash(prev, values)
