@@ -26,7 +26,7 @@ from paor.audit import Head
 from paor.errors import UsageError
 
 from ..support.cli_support import Shell, given_run
-from ..support.inside import BYTES_MAX, Checkpoint, read, root_of
+from ..support.inside import BYTES_MAX, Checkpoint, private_key, public_key, read, root_of
 from ..support.journeys import BY_NAME, play
 from ..support.worlds import JOURNAL
 from ..verify.test_verify import by_script
@@ -139,6 +139,27 @@ def test_a_bad_key_is_one_line_and_exit_2(options: tuple[str, ...], told: str, s
     ec = generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     (shell.folder / "rsa.pem").write_bytes(ec)
     shell(*options).refused(told, code=2)
+
+
+PEM = "-----BEGIN {0}-----\n{1}\n-----END {0}-----\n"
+
+
+@given(
+    st.binary(max_size=200)
+    | st.builds(
+        lambda kind, body: PEM.format(kind, b64encode(body).decode()).encode(),
+        st.sampled_from(
+            ["PRIVATE KEY", "PUBLIC KEY", "ENCRYPTED PRIVATE KEY", "CERTIFICATE", "RSA PRIVATE KEY"]
+        ),
+        st.binary(max_size=80),
+    )
+)
+@settings(max_examples=300, deadline=None)
+def test_any_file_is_a_key_or_one_line(data: bytes) -> None:
+    for reading in (private_key, public_key):
+        with pytest.raises(UsageError) as refused:
+            reading(data, "key.pem")
+        assert str(refused.value).startswith("key.pem: ") and "\n" not in str(refused.value)
 
 
 def test_new_runs_are_no_defect_and_a_missing_one_is(shell: Shell) -> None:

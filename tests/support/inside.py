@@ -38,7 +38,7 @@ from paor.fsm.report.run_lines import run_line
 from paor.fsm.runtime import loop
 from paor.fsm.transfer.export import export_runs, in_order, line_bytes
 from paor.fsm.transfer.text_search import EXCERPT, Excerpts, form
-from paor.fsm.verify.heads import BYTES_MAX, Checkpoint, read, root_of
+from paor.fsm.verify.heads import BYTES_MAX, Checkpoint, private_key, public_key, read, root_of
 from paor.fsm.verify.verify import Defect
 from paor.prompts.building.templates import default_templates
 from paor.prompts.clients.background_loop import ask
@@ -107,7 +107,9 @@ __all__ = [
     "metadata_of",
     "newest",
     "open_writer",
+    "private_key",
     "prompt_places",
+    "public_key",
     "read",
     "registry",
     "restore",

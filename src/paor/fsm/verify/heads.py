@@ -154,12 +154,12 @@ def private_key(data: bytes, name: str) -> Ed25519PrivateKey:
         UsageError: It holds none, or one that is encrypted.
         MissingExtra: `cryptography` is not installed.
     """
-    serialization, ed25519 = _cryptography()
+    serialization, ed25519, no_key = _cryptography()
     try:
         key: Any = serialization.load_pem_private_key(data, None)
     except TypeError:
         raise UsageError(f"{name}: the key is encrypted; give one without a password") from None
-    except Exception:  # noqa: BLE001 - whatever the library says of a foreign file
+    except no_key:
         key = None
     if isinstance(key, ed25519.Ed25519PrivateKey):
         return cast("Ed25519PrivateKey", key)
@@ -174,10 +174,10 @@ def public_key(data: bytes, name: str) -> Ed25519PublicKey:
         UsageError: It holds none.
         MissingExtra: `cryptography` is not installed.
     """
-    serialization, ed25519 = _cryptography()
+    serialization, ed25519, no_key = _cryptography()
     try:
         key = serialization.load_pem_public_key(data)
-    except Exception:  # noqa: BLE001 - whatever the library says of a foreign file
+    except no_key:
         key = None
     if isinstance(key, ed25519.Ed25519PublicKey):
         return cast("Ed25519PublicKey", key)
@@ -189,13 +189,15 @@ def public_key(data: bytes, name: str) -> Ed25519PublicKey:
 _MAKE = "openssl genpkey -algorithm ed25519 -out KEY.pem"
 
 
-def _cryptography() -> tuple[Any, Any]:
+def _cryptography() -> tuple[Any, Any, tuple[type[Exception], ...]]:
+    """Return the two modules, and what they raise for a file that holds no key that they know."""
     try:
+        from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ModuleNotFoundError:
         raise MissingExtra('signing needs cryptography: pip install "paor[sign]"') from None
-    return serialization, ed25519
+    return serialization, ed25519, (ValueError, UnsupportedAlgorithm)
 
 
 def read(data: bytes, name: str) -> Checkpoint:
