@@ -149,14 +149,15 @@ def _options(kind: type) -> Member:
         made.doc.named = parsed(ast.get_docstring(_node(base)) or "").named | made.doc.named
         for node in _node(base).body:
             if isinstance(node, ast.AnnAssign):
-                shape, default = (
-                    node.annotation,
-                    "False" if ast.unparse(node.annotation) == "bool" else "None",
-                )
-                if isinstance(shape, ast.Subscript) and ast.unparse(shape.value) == "Annotated":
-                    shape, option = shape.slice.elts  # type: ignore[attr-defined]
-                    given = [ast.unparse(item.value) for item in option.keywords if item.arg == "default"]
-                    default = given[0].replace("MappingProxyType({})", "{}") if given else default
+                shape, default = node.annotation, "None"
+                match node.annotation:
+                    case ast.Name(id="bool"):
+                        default = "False"
+                    case ast.Subscript(
+                        value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[shape, ast.Call() as option])
+                    ):
+                        given = [ast.unparse(item.value) for item in option.keywords if item.arg == "default"]
+                        default = given[0].replace("MappingProxyType({})", "{}") if given else default
                 made.fields[ast.unparse(node.target)] = (ast.unparse(shape), default)
     return made
 

@@ -112,15 +112,16 @@ def test_a_server_that_takes_no_pictures_is_asked_once(wire: Wire, server: Model
 
 def test_a_server_that_says_what_its_model_takes_is_believed(server: ModelServer) -> None:
     """Nothing is sent to find it out."""
-    for says, sees in (
+    cases: tuple[tuple[dict[str, object], bool | None], ...] = (
         ({"/v1/models": {"data": [{"id": "m", "capabilities": {"vision": False}}]}}, False),
         ({"/props": {"modalities": {"vision": False}, "chat_template_caps": {"supports_tool_calls": True}}}, False),
         ({"/props": {"modalities": {"vision": True}, "chat_template_caps": {"supports_tool_calls": True}}}, True),
         ({"/v1/models": {"data": [{"id": "m", "supported_parameters": ["tools"],
             "architecture": {"input_modalities": ["text"]}}]}}, False),
         (TOOLS, None),
-    ):  # fmt: skip
-        server.says = says  # type: ignore[assignment]
+    )  # fmt: skip
+    for says, sees in cases:
+        server.says = says
         wire = WIRES[0]
         server.script(plain(wire.body("Yes.")))
         model = wire.model(server.url.replace("127.0.0.1", "localhost"), client=None)
