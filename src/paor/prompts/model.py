@@ -17,7 +17,7 @@ from msgspec.structs import astuple, force_setattr, replace
 
 from ..states.base.errors import ModelError
 from ..states.base.sealed import sealed
-from ..states.records.actions import PICTURE_ROOM, StoredText
+from ..states.records.actions import PICTURE_ROOM, StoredText, picture_kind
 from ..states.records.outcomes import Usage
 from ..states.records.requests import RequestKind
 
@@ -95,10 +95,7 @@ class Picture(Struct, frozen=True):
     @property
     def mime(self) -> str:
         """Its kind, by its own bytes; empty for none that can be shown."""
-        kinds = ((b"\x89PNG", "png"), (b"\xff\xd8\xff", "jpeg"), (b"GIF8", "gif"))
-        kind = next((kind for magic, kind in kinds if self.data.startswith(magic)), "")
-        is_webp = self.data[:4] == b"RIFF" and self.data[8:12] == b"WEBP"
-        return f"image/{kind or 'webp'}" if kind or is_webp else ""
+        return picture_kind(self.data)
 
 
 NOT_SHOWN = "(A picture that this model is not shown.)"

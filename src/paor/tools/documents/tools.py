@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -25,7 +26,7 @@ EXTRACTED = ".md"
 _NOTES_MAX = 18
 """Notes on documents that one call gives; an observation holds 20."""
 PAGES_SHOWN = 8
-"""Most pages of a PDF file that one call shows a model as pictures."""
+"""Most pictures that one call shows a model, pages of PDF files among them."""
 _TRANSCRIBE = (
     "Write down all the text of these pictures as it stands there, and in brackets what else they show."
 )
@@ -62,7 +63,7 @@ def readable(
     Args:
         context: Of the call.
         documents: To be read.
-        looks: Whether pictures and scans are given as pictures, to a model that takes them.
+        looks: Whether pictures and scans are given as pictures, to a model that takes them; at most `PAGES_SHOWN` in all.
         pages: Of PDF files that are given so, whatever text they have; of a scan the first ones where none are named.
 
     Raises:
@@ -82,15 +83,21 @@ def readable(
             data = (
                 document.data.encode("utf-8", "replace") if isinstance(document.data, str) else document.data
             )
+            room = PAGES_SHOWN - sum(len(item.pictures) for item in texts)
             try:
-                found = _pictures(convert, document, data, pages, notes) if looks else ()
+                found = _pictures(convert, document, data, pages, room, notes) if looks else ()
                 converted = None if found else convert(document.name, data)
             except ConversionError as error:
-                if not looks or error.code != "scanned":
-                    named = document.name in error.message
-                    errors.append(error.message if named else f"{document.name}: {error.message}")
+                named = document.name in error.message
+                told = error.message if named else f"{document.name}: {error.message}"
+                found = ()
+                if looks and error.code == "scanned" and not pages:
+                    with suppress(ConversionError):  # which says no more than the one before
+                        found = _pictures(convert, document, data, None, room, notes)
+                if not found:
+                    errors.append(told)
                     continue
-                found, converted = _pictures(convert, document, data, range(1, PAGES_SHOWN + 1), notes), None
+                converted = None
             if converted is None:
                 texts.append(Readable(document.name, "", document.mime, document.size_bytes, found))
                 continue
@@ -106,38 +113,52 @@ def readable(
     return texts, notes
 
 
-_PAGES = re.compile(r"\bpages?\s+(\d{1,5}(?:\s*(?:,|-|\u2013|and|to)\s*\d{1,5})*)", re.IGNORECASE)
-_RANGE = re.compile(r"(\d+)\s*(?:-|\u2013|to)\s*(\d+)|(\d+)")
+_NEXT = r"\s*(?:,\s*and\b|,|&|-|\u2013|and\b|to\b|through\b)\s*"
+_PAGES = re.compile(rf"\bpages?\s+(\d{{1,5}}\b(?:{_NEXT}\d{{1,5}}\b)*)", re.IGNORECASE)
+_RANGE = re.compile(r"(\d+)\s*(?:-|\u2013|to|through)\s*(\d+)|(\d+)", re.IGNORECASE)
 
 
 def pages_in(request: str) -> tuple[int, ...]:
-    """Return the pages that a request names, ``page 3`` or ``pages 2, 4-6 and 9``; the first ones of a range, as many as are shown."""
+    """Return the pages that a request names, ``page 3`` or ``pages 2, 4-6 and 9``; of a range the first ones, one more than are shown."""
     found: dict[int, None] = {}
     for named in _PAGES.finditer(request[:10_000]):
         for first, last, one in _RANGE.findall(named[1]):
-            numbers = (int(one),) if one else range(int(first), min(int(last), int(first) + PAGES_SHOWN) + 1)
-            found |= dict.fromkeys(numbers)
+            low, high = sorted((int(first or one), int(last or one)))
+            found |= dict.fromkeys(range(low, min(high, low + PAGES_SHOWN) + 1))
     return tuple(found)
 
 
 def _pictures(
-    convert: Converter, document: Document, data: bytes, pages: Sequence[int], notes: list[str]
+    convert: Converter,
+    document: Document,
+    data: bytes,
+    pages: Sequence[int] | None,
+    room: int,
+    notes: list[str],
 ) -> tuple[tuple[str, bytes], ...]:
-    """Return what is shown of a picture, or of *pages* of a PDF file; nothing of any other document."""
+    """Return what is shown of a picture, or of *pages* of a PDF file (None: the first ones), at most *room*; nothing of any other document."""
     from .convert.registry import sniff_mime
 
     kind, name = sniff_mime(document.name, data), document.name
     if is_picture(kind, len(data)):
-        return ((name, data),)
-    wanted = sorted({page for page in pages if page > 0})[:PAGES_SHOWN]
-    if kind != "application/pdf" or not wanted:
+        return ((name, data),) if room > 0 else ()
+    named = sorted(set(pages)) if pages is not None else [*range(1, PAGES_SHOWN + 1)]
+    if kind != "application/pdf" or not named:
         return ()
-    count, found = convert.pictures(name, data, wanted)
-    shown = [number for number in wanted if number <= count]
-    notes += [
-        f"{name}: pages shown to the model as pictures: {', '.join(map(str, shown))} of {count}"
-    ] * bool(shown)
-    return tuple((f"{name}, page {number}", one) for number, one in zip(shown, found, strict=True))
+    count, found = convert.pictures(name, data, named[: max(room, 0)])
+    there = [number for number in named if 0 < number <= count]
+    drawn = {number: one for number, one in zip(there, found, strict=False) if one}
+    for words, numbers in (
+        ("pages shown to the model as pictures, in shades of grey", drawn),
+        ("pages that cannot be drawn", [number for number in there[: len(found)] if number not in drawn]),
+        (f"pages left out, since one call shows {PAGES_SHOWN}", there[len(found) :]),
+        (
+            "pages that it does not have",
+            [number for number in named if number not in there and pages is not None],
+        ),
+    ):
+        notes += [f"{name}: {words}: {', '.join(map(str, numbers))} of {count}"] * bool(numbers)
+    return tuple((f"{name}, page {number}", one) for number, one in drawn.items())
 
 
 def _told(name: str, notes: Sequence[str], chars_max: int) -> list[str]:

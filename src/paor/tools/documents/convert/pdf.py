@@ -460,7 +460,8 @@ PICTURE_PIXELS = 1_568
 
 def pictures_of(data: bytes, numbers: Iterable[int]) -> tuple[int, list[bytes]]:
     """
-    Return how many pages a PDF file has, and pictures in shades of grey of those of *numbers* that it has, as PNG.
+    Return how many pages a PDF file has, and pictures in shades of grey of those of *numbers* that it has, as PNG; empty for one that cannot
+    be drawn.
 
     Raises:
         ConversionError: ``encrypted`` or ``broken``.
@@ -475,7 +476,8 @@ def pictures_of(data: bytes, numbers: Iterable[int]) -> tuple[int, list[bytes]]:
                     page = document[number - 1]
                     bitmap = page.render(scale=PICTURE_PIXELS / max(*page.get_size(), 1.0), grayscale=True)
                 except PdfiumError:
-                    raise ConversionError("broken", f"has a page {number} that cannot be drawn") from None
+                    found.append(b"")
+                    continue
                 found.append(_png(bytes(bitmap.buffer), bitmap.width, bitmap.height, bitmap.stride))
         return len(document), found
 

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from ....states.records.actions import picture_kind
 from .archive import PARTS_MAX
 from .conversion import CODES, ConversionError, Converted, places_of
 from .docx import read_docx
@@ -45,9 +46,6 @@ SIZE_MAX = 50_000_000
 
 _MAGIC = (
     (b"%PDF-", "application/pdf"),
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"GIF8", "image/gif"),
     (b"II*\x00", "image/tiff"),
     (b"MM\x00*", "image/tiff"),
     (b"\x1f\x8b", "application/gzip"),
@@ -138,6 +136,8 @@ def sniff_mime(name: str, data: bytes) -> str:
     ``application/octet-stream``.
     """
     ending = _ENDINGS.get(name.rpartition(".")[2].lower() if "." in name else "")
+    if picture := picture_kind(data):
+        return picture
     head = data[:1024]
     for magic, mime in _MAGIC:
         if head.lstrip(b"\xef\xbb\xbf\r\n\t ").startswith(magic):
