@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openpyxl import Workbook
 
-from paor import Engine
+from paor import Engine, Journal
 from paor.documents import read
 
 from ..support.effort import examples
@@ -125,3 +125,23 @@ def test_marks_of_pages_take_nothing_and_cut_no_sentence(pages: list[str]) -> No
         assert len(before) >= starts[int(hit[1]) - 1]
         assert re.search(r"(\A|\n|[.!?:;][\"')]* )\Z", before) or len(before) == len(text)
     assert [int(hit[1]) for hit in mark.finditer(found.marked)] == [*range(2, len(pages) + 1)]
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        (
+            "# T\n\nThe tenant must pay the rent that is shown in [page 12] of the annex by 3 March 2027 to the landlord.",
+            "- The tenant must pay the rent that is shown in \\[page 12\\] of the annex by 3 March 2027 to the landlord. *(a.md, T)*",
+        ),
+        (
+            "# T\n\n[page 3]\nThe tenant must pay the rent by 3 March 2027. [page 2] The landlord must paint the house by 4 May 2027.",
+            "The landlord must paint the house by 4 May 2027. *(a.md, page 3, T)*",
+        ),
+    ],
+    ids=["in a sentence", "back"],
+)
+def test_words_that_look_like_a_mark_cut_no_sentence_and_lead_no_page_back(text: str, quoted: str) -> None:
+    with Engine("offline", journal=Journal(":memory:")) as engine:
+        result = engine.run("Summarise the obligations and deadlines", documents=[("a.md", text)])
+    assert quoted in result.answer, result.answer

@@ -123,9 +123,9 @@ _PAGE = re.compile(
     r"(?:.{0,60}\b)?(?:page|seite|p\.) ?\d{1,4}(?: ?(?:of|von|/) ?\d{1,4})?|[-–] ?\d{1,4} ?[-–]|\d{1,3}",
     re.IGNORECASE,
 )
-_PAGE_MARK = re.compile(r"\[page \d{1,4}\]")
+_PAGE_MARK = re.compile(r"(?m)(?:^|(?<=[.!?:;] )|(?<=[.!?:;][\"'”’»)\]] ))\[page (\d{1,4})\](?=\s|\Z)")
 _CELL_MARK = re.compile(r"\| ?\[([A-Z]{1,3}\d{1,7}|row \d{1,9})\]")
-"""What a reader of documents adds where a text does not show its own places."""
+"""What a reader of documents adds where a text does not show its own places: of a page only where a line or a sentence begins."""
 _NUMBERED = re.compile(
     r"(?:(?:§+|section|article|clause|artikel|chapter|part|annex|appendix|schedule)\s*[\dIVXLC]{1,5}\b|\d{1,2}(?:\.\d{1,2}){0,3}\.?(?=\s)"
     r"|[IVX]{1,5}\.)\s*[:–—-]?\s*(\D*)",
@@ -229,7 +229,7 @@ class _Reader:
         if line.startswith(("```", "~~~")):
             self.flush()
             self.fence = not self.fence
-        elif _PAGE_MARK.fullmatch(line):
+        elif (turned := _PAGE_MARK.fullmatch(line)) and self._is_next(int(turned[1])):
             self.flush()
             self.page = line[1:-1]
         elif self.fence:
@@ -248,6 +248,10 @@ class _Reader:
         else:
             self.header = None
             self._words(line.lstrip("> "))
+
+    def _is_next(self, page: int) -> bool:
+        """Return whether a page can come now; what a text says itself in such words turns none back."""
+        return page > int(self.page.removeprefix("page ") or 1)
 
     def _open(self, title: str) -> None:
         self.flush()
