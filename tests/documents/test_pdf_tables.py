@@ -9,6 +9,8 @@ from fpdf import FPDF
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from paor.documents import read
+
 from ..support.effort import examples
 from .inside import PageCell, convert, pdf_tables
 
@@ -139,3 +141,29 @@ def test_no_page_takes_long(lines: list[list[PageCell]]) -> None:
     begun = time.process_time()
     list(pdf_tables(lines))
     assert time.process_time() - begun < 5
+
+
+@pytest.mark.parametrize(
+    ("rows", "shown"),
+    [
+        (
+            [("No", "Task", "Due"), *((str(n), f"Do the {n} thing", f"May {n}") for n in range(1, 5))],
+            ["| No | Task | Due |", "| 1 | Do the 1 thing | May 1 |", "| 4 | Do the 4 thing | May 4 |"],
+        ),
+        (
+            [("", "2026", "2027"), ("Sales", "1", "2"), ("", "3", "4"), ("Cost", "5", "6")],
+            ["|  | 2026 | 2027 |", "| Sales | 1 | 2 |", "|  | 3 | 4 |", "| Cost | 5 | 6 |"],
+        ),
+    ],
+    ids=["alone", "empty cells"],
+)
+def test_a_table_alone_on_a_page_keeps_its_rows(rows: list[tuple[str, ...]], shown: list[str]) -> None:
+    """PDFium tells no ends of lines there, or some between the cells of one."""
+    paper = FPDF()
+    paper.add_page()
+    paper.set_font("helvetica", size=12)
+    with paper.table() as table:
+        for cells in rows:
+            table.row(cells)
+    text = read("a.pdf", bytes(paper.output())).text
+    assert [line for line in shown if line not in text.splitlines()] == [], text

@@ -397,7 +397,8 @@ class _Reader:
                     pieces[-1].text += " "
             else:
                 piece = self._piece(place)
-                if pieces and is_ended and not _is_beside(pieces[-1], piece):
+                ends = pieces and (is_ended or _is_below(pieces[-1], piece))
+                if ends and not _is_beside(pieces[-1], piece):
                     yield pieces
                     pieces = []
                 is_bullet = code in _BULLETS and (not piece.type.font or "CMSY" in piece.type.font)
@@ -448,10 +449,17 @@ class _Reader:
         self._is_unknown = raw.FPDFText_HasUnicodeMapError(page, place) == 1
 
 
-def _is_beside(before: _Piece, piece: _Piece) -> bool:
-    """Whether a piece goes on where the one before ends, a little higher or lower: raised numbers are no new line."""
+def _is_below(before: _Piece, piece: _Piece) -> bool:
+    """Whether a piece begins a line of its own: on a page with few words PDFium tells no ends of lines."""
     size = max(before.type.size, piece.type.size)
-    return abs(piece.y - before.y) < 0.6 * size and -0.1 * size < piece.x - before.end < 0.4 * size
+    return before.type[:2] == piece.type[:2] and piece.x < before.x and before.y - piece.y > size
+
+
+def _is_beside(before: _Piece, piece: _Piece) -> bool:
+    """Whether a piece goes on in the line of the one before: level with it at any distance, or close to it and a little higher or lower."""
+    size, gap = max(before.type.size, piece.type.size), piece.x - before.end
+    is_level = before.type == piece.type and abs(piece.y - before.y) < 0.05 * size
+    return gap > -0.1 * size and (is_level or (gap < 0.4 * size and abs(piece.y - before.y) < 0.6 * size))
 
 
 PICTURE_PIXELS = 1_568
