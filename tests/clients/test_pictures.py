@@ -100,6 +100,33 @@ def test_how_servers_refuse_pictures_is_understood(status: int, words: str) -> N
     assert refused(fault, set(), max_tokens=100) is None
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Could not process image",
+        "messages.0.content.0.image.source.base64.data: At least one of the image dimensions exceed max allowed size: 8000 pixels",
+        "image exceeds 5 MB maximum: 5316852 bytes > 5242880 bytes",
+        "Invalid image data: the image is truncated.",
+        "You uploaded an unsupported image. Please make sure your image is of a supported format.",
+        "Image does not match the provided media type image/jpeg",
+    ],
+)
+@pytest.mark.parametrize("status", [400, 500])
+def test_what_is_said_of_one_picture_is_no_word_on_the_next(words: str, status: int) -> None:
+    found = refused(AttemptFault("bad_request", words, False, status=status), {"pictures"}, max_tokens=100)
+    assert found is not None and (found.feature, found.scope) == ("pictures", "request")
+
+
+@each_wire
+def test_a_picture_that_a_server_cannot_read_leaves_the_next_one(wire: Wire, server: ModelServer) -> None:
+    no = plain(wire.error("Could not process image"), status=400)
+    server.script(no, plain(wire.body("I cannot see it.")), plain(wire.body("A dot.")))
+    with Engine(model=wire.model(server.url, stream=False), journal=":memory:", tools=[shot]) as engine:
+        engine.run("What is there?", documents=[("photo.png", PNG[:40])])
+        engine.run("And here?", documents=[("photo.png", PNG)])
+    assert [len(pictures_in(wire, received.body)) for received in server.requests] == [1, 0, 1]
+
+
 @each_wire
 def test_a_server_that_takes_no_pictures_is_asked_once(wire: Wire, server: ModelServer) -> None:
     """The model is told that there is one, and no later request to that server has any."""

@@ -482,6 +482,8 @@ class RemoteModel(Connection):
             return False
         if found.feature == "structure":
             found = replace(found, feature=options.structure)
+        if found.feature == "pictures" and self.official:  # whose models take them
+            found = replace(found, scope="request")
         progress.refusals += (found,)
         told = _told_of(found)
         self._tell(call, Notice("fallback", found.feature, f"{told}: {self._clean(fault.message)}"), told)

@@ -69,6 +69,11 @@ _NAMES = {
 What can be left out of a request, and what servers call it. The first that was sent and is named is meant: an error about a
 combination names first what the other one depends on.
 """
+_BAD_PICTURE = re.compile(
+    r"process|decod|corrupt|dimension|exceed|too (?:large|many|big)|larger than|invalid image|appears to be|truncat|format|media.?type|pixels|bytes"
+)
+"""What providers say of one picture, and not of all."""
+_NO_PICTURES = re.compile(r"multi.?modal|mmproj|content type|variant|\bvision\b|image input")
 _TOOL_SCHEMA = re.compile(r"tool|function|input_schema|parameters")
 _TOOL_NUMBER = re.compile(r"(?:function_declarations|functions|tools)[.\[]\s*(\d{1,4})\b")
 
@@ -100,7 +105,7 @@ def refused(
         return None
     words = f"{fault.param} {fault.message}".lower()
     if fault.status == 500 and "pictures" in sent and re.search(_NAMES["pictures"], words):
-        return Refusal("pictures")
+        return _of_pictures(words)
     if fault.status == 500:
         sent = {"pattern", "structure", "schemas", "offer"}.intersection(sent)
         if not (_SCHEMA.search(words) and (_WRONG_SCHEMA.search(words) or _UNSUPPORTED.search(words))):
@@ -125,8 +130,16 @@ def _named(text: str, words: str, sent: Collection[str]) -> Refusal | None:
     name = next((name for name, names in _NAMES.items() if name in sent and re.search(names, text)), None)
     if name is None:
         return None
+    if name == "pictures":
+        return _of_pictures(words)
     is_one = name == "structure" and (wrong or not unsupported)
     return Refusal(name, "schema" if is_one else "server")
+
+
+def _of_pictures(words: str) -> Refusal:
+    """Return whether one picture was refused, which says nothing of the next one, or every picture is."""
+    is_one = _BAD_PICTURE.search(words) and not _NO_PICTURES.search(words)
+    return Refusal("pictures", "request" if is_one else "server")
 
 
 def _tool_schema(words: str, sent: Collection[str], tools: Sequence[OfferedTool]) -> Refusal | None:
