@@ -320,3 +320,14 @@ def test_an_answer_that_is_cut_comes_with_the_command_for_all_of_it(shell: Shell
     command = re.search(r"whole text: paor (show \S+ --content \d+)\n", said.err)
     assert command is not None, said.err
     assert "28 May 2026" in shell(*command[1].split()).out
+
+
+@pytest.mark.parametrize("options", [("--json",), ("--row", "0", "--json"), ()])
+def test_no_form_shows_a_key_of_the_environment(
+    options: tuple[str, ...], shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that was no key while the run was written."""
+    key = "sk-later-0123456789abcdefghij"
+    assert shell("run", f"Look up {key}", "--model", "offline").code in (0, 1)
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    assert key not in shell("show", "last", *options).out

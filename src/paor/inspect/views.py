@@ -11,11 +11,8 @@ import json
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
-
-import orjson
 
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow
@@ -234,12 +231,8 @@ def json_bytes(value: object) -> bytes:
     Return a value as JSON in ASCII, half characters as escapes.
 
     Raises:
-        UsageError: It cannot be told as JSON.
+        UsageError: It holds a number that JSON has not.
     """
-    with suppress(TypeError):  # which a half character or a large integer raises
-        data = orjson.dumps(value)
-        if data.isascii():
-            return data
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
     except ValueError as error:

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, TextIO
 import click
 
 from ...states.base.errors import JournalDamaged, JournalError, PaorError, ReplayDiverged, UsageError
+from ...states.base.secrets import Scrubber
 from .text import harmless, one_line
 
 OK, RUN_FAILED, USAGE, DIVERGED, DAMAGED, WAITING, LIMIT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
@@ -48,7 +49,10 @@ def tell(*lines: str) -> None:
 
 
 def _write(stream: TextIO, lines: Sequence[str]) -> None:
-    text = "".join(f"{line}\n" for line in lines)
+    """Write lines without the keys of the environment, wherever in them one stands."""
+    from ...prompts.clients.settings import environment_secrets  # which a page of help need not load
+
+    text = Scrubber(environment_secrets())("".join(f"{line}\n" for line in lines))
     with _output():
         stream.write(text if coloured(stream) else click.unstyle(text))
         stream.flush()

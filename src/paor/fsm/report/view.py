@@ -8,7 +8,7 @@ from typing import Any
 
 from ...prompts.clients.settings import environment_secrets
 from ...states.base.errors import UsageError
-from ...states.base.secrets import Scrubber
+from ...states.base.secrets import Scrubber, scrubbed
 from ...states.base.version import VERSION
 from ..journal.reader import Readable, reader_of
 from ..journal.rows import RunRow
@@ -64,7 +64,7 @@ class JournalView:
         """Return a part without the keys of the environment."""
         if not self._scrub.spans("\0".join(_texts(part)) if self._scrub else ""):
             return part
-        cleaned: dict[str, Any] = _scrubbed(part, self._scrub)
+        cleaned: dict[str, Any] = scrubbed(part, self._scrub)
         return cleaned
 
     def run(self, run_id: str) -> RunView:
@@ -131,14 +131,3 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(item)
-
-
-def _scrubbed(value: Any, scrub: Scrubber) -> Any:
-    """Return JSON data without the keys of the environment; numbers and what they stand in are left as they are."""
-    if isinstance(value, str):
-        return scrub(value)
-    if isinstance(value, dict):
-        return {scrub(name): _scrubbed(item, scrub) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_scrubbed(item, scrub) for item in value]
-    return value

@@ -319,3 +319,14 @@ def _coded_forms(secret: str) -> set[str]:
 def _pattern(forms: Iterable[str], more: Iterable[str] = ()) -> re.Pattern[str] | None:
     whole = [*map(re.escape, forms), *more]
     return re.compile("|".join(whole)) if whole else None
+
+
+def scrubbed(value: Any, scrub: Scrubber) -> Any:
+    """Return JSON data without the keys of the environment; numbers and what they stand in are left as they are."""
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, dict):
+        return {scrub(name): scrubbed(item, scrub) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [scrubbed(item, scrub) for item in value]
+    return value
