@@ -267,6 +267,7 @@ class Denying:
     """Settings as they were recorded, but for a policy that denies everything."""
 
     model = None
+    never = ()
 
     def __init__(self, **policy: Any) -> None:
         self._policy = policy
@@ -390,6 +391,25 @@ def test_a_guard_that_raises_is_named(few: list[Recording]) -> None:
     (found,) = tried(seen, required("specify", broken)({}))
     assert (found.kind, found.seq, found.guard, found.was) == ("decides", 1, "broken", "specify to Executing")
     assert "no such page" in found.now
+
+
+@pytest.mark.parametrize("name", ["notes.read", "notes.send"])
+def test_what_an_engine_never_lets_happen_is_tried(name: str, few: list[Recording]) -> None:
+    """The row is refused where the property is broken, and only there: what the recorded rows did before counts."""
+
+    def called(row: Transition) -> bool:
+        return row.trigger == "execute" and row.request.get("tool") == name and bool(row.outcome["ok"])
+
+    refused = 0
+    for seen in few:
+        found = tried(seen, {**seen.journey.options, "never": [f"Done without ever {name}"]})
+        ends = [] if any(map(called, seen.rows)) else taken("finish")(seen)
+        assert [(item.kind, item.seq, item.guard, item.was) for item in found] == [
+            ("decides", seq, "", "finish to Done") for seq in ends
+        ]
+        assert all(item.now.endswith(f"what never happens: Done without ever {name}") for item in found)
+        refused += len(ends)
+    assert 0 < refused < len(few)
 
 
 def test_values_that_nobody_recorded_are_unknown(few: list[Recording]) -> None:

@@ -224,8 +224,8 @@ def bisect(
     differently is derived again with settings of the second engine in the first, until no setting can be left out. With
     --good and --bad likewise with the settings that these runs were recorded with. No model is asked, no tool is called.
 
-    A part is a guard, a row or phase of the machine, a prompt line, a tool schema, a policy rule, a limit, a price, a
-    model reply, a tool result, and so on.
+    A part is a guard, a row or phase of the machine, a prompt line, a tool schema, a policy rule, a limit, a price,
+    what never happens, a model reply, a tool result, and so on.
 
     Exit codes: 0 nothing differs, 1 a difference, 2 bad usage, app, journal or run, 4 a run whose record cannot be read.
     """
