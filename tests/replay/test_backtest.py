@@ -22,6 +22,7 @@ from paor.machine import GuardContext
 from paor.prompts.clients.prices import Price
 from paor.testing import call_tools, step
 
+from ..support.inside import trials
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
 from ..support.pages import ROOT
 from ..support.worlds import JOURNAL, TOOLS, engine
@@ -97,6 +98,11 @@ def never(case: GuardContext) -> bool:
 def always(case: GuardContext) -> bool:
     """It is good enough."""
     return True
+
+
+def broken(case: GuardContext) -> bool:
+    """It cannot say."""
+    raise RuntimeError("no such page")
 
 
 Hits = Callable[[Recording], list[int]]
@@ -380,13 +386,30 @@ def test_prices_of_the_model_that_was_asked_count(price: int, spent: list[str], 
     assert all("to Failed" in item.now or "conclude" in item.now for item in found[:1])
 
 
+@pytest.mark.parametrize(
+    ("change", "end"),
+    [
+        (required("specify", first_page), 6),  # what the refused call would have been followed by is unknown
+        (required("specify", broken), 0),
+        (limits(token_budget=300), 10),
+    ],
+)
+def test_what_is_not_spent_is_compared_as_far_as_the_trial_goes(
+    change: Change, end: int, few: list[Recording]
+) -> None:
+    """The recorded rows after it are no savings; where the trial has an end of its own, all of them count."""
+    seen = few[0]
+    with Engine(Silent([]), inert(TOOLS), ":memory:", builtins=False, **change({})) as other:
+        (found,) = trials(other, seen.journal)
+    last = seen.rows[end]
+    calls = sum(row.trigger == "execute" for row in seen.rows[: end + 1])
+    assert found.was == (calls, last.counters["calls"], last.tokens_in + last.tokens_out, last.cost_micro)
+    assert found.known is (last is seen.rows[-1])
+    assert (found.now == found.was) is not found.known and found.now <= found.was
+
+
 def test_a_guard_that_raises_is_named(few: list[Recording]) -> None:
     """With what it said; the run is not derived any further."""
-
-    def broken(case: GuardContext) -> bool:
-        """It cannot say."""
-        raise RuntimeError("no such page")
-
     seen = few[0]
     (found,) = tried(seen, required("specify", broken)({}))
     assert (found.kind, found.seq, found.guard, found.was) == ("decides", 1, "broken", "specify to Executing")

@@ -117,7 +117,7 @@ def _summary(found: Sequence[Trial]) -> Iterator[str]:
     yield f"{count(len(found), 'run')}: {', '.join(told) or 'none goes otherwise'}"
     ended = [run for run in found if run.run_id in kinds["decides"] and run.known]
     open_ = [run for run in found if run.run_id in kinds["decides"] and not run.known]
-    for runs, words in ((ended, "that end otherwise"), (open_, "up to where they are unknown")):
+    for runs, words in ((ended, "that end otherwise"), (open_, "up to where the trial ends")):
         if runs:
             was, now = (
                 Spent(*map(sum, zip(*pairs, strict=True)))

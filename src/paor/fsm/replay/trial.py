@@ -99,7 +99,7 @@ class Trial:
     Attributes:
         run_id: The run.
         findings: In the order of the rows.
-        was: What the run has used as recorded.
+        was: What the run has used as recorded, up to where the trial ends.
         now: What it has used in the trial, as far as that goes.
         known: Whether the trial goes as far as the run does, or to an end of its own.
         prompts: For each finding the digest of the prompt that is made now, where it asks otherwise.
@@ -169,7 +169,7 @@ def trial(journal: JournalReader, row: RunRow, settings: TrialSettings) -> Trial
     with damage_told(row.run_id):
         walk = _Walk(journal, row, settings)
         walk.go()
-        used = _recorded(walk.rows), walk.spent
+        used = _recorded(walk.rows if walk.whole else walk.rows[: walk.at]), walk.spent
         return Trial(row.run_id, tuple(walk.findings), *used, walk.whole, tuple(walk.prompts))
 
 
