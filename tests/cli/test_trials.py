@@ -66,6 +66,8 @@ def test_a_backtest_says_what_is_decided_otherwise(shell: Shell, recorded: str) 
     assert shell("backtest", "--app", "trial_apps:same", "--journal", recorded, "--json").json == []
     said = shell("backtest", "--app", "trial_apps:strict", "--journal", recorded)
     assert said.code == 1 and "first_page" in said.out and "1 decided otherwise" in said.out
+    # the record goes on after the refused call, and the trial does not: that is no saving
+    assert "1 run up to where the trial ends: 1 → 1 calls, 5 → 5 requests" in said.out.replace("->", "→")
     found = shell("backtest", "--app", "trial_apps:strict", "--journal", recorded, "--json")
     first = next(item for item in found.json if item["kind"] == "decides")
     with Journal(recorded, read_only=True) as journal:

@@ -164,6 +164,7 @@ PLANTED = (
     Planted("two_pages", {"instructions": f"Be good.{LATE}"}, {"instructions": f"Be good.{LATE.replace('kind', 'rude')}"}, "prompt line", "instructions, line 3", 0),
     Planted("two_pages", NOTHING, {"prompts": {"parameters": template("parameters", "\nBe brief.")}}, "prompt line", "parameters, line ", 1),
     Planted("two_pages", limits(cost_budget=0.5) | {"model": silent(1_000)}, limits(cost_budget=0.5) | {"model": silent(900_000_000)}, "price", "scripted", 5),
+    Planted("two_pages", {"never": ["notes.send"]}, {"never": ["notes.fail", "Done without ever notes.send"]}, "never", "Done without ever notes.send", 10),
 )  # fmt: skip
 
 
@@ -201,16 +202,16 @@ def compared(journal: Journal, one: Options, two: Options) -> Bisection:
 def test_a_planted_difference_of_two_engines_is_named(
     planted: Planted, journals: Callable[[str], Journal]
 ) -> None:
-    """With its row; other differences of the engines that do nothing here are left out. Thirty of them."""
+    """With its row; other differences of the engines that do nothing here are left out."""
     found = compared(journals(planted.journey), planted.one, planted.two)
     assert (found.differs, found.seq) == (True, planted.seq), found
     assert len(found.parts) == 1 and found.was != found.now
     assert (found.parts[0].part, found.parts[0].name[: len(planted.name)]) == (planted.part, planted.name)
 
 
-def test_thirty_are_planted(journals: Callable[[str], Journal]) -> None:
-    """And the same settings differ in nothing, whatever else differs."""
-    assert len(PLANTED) == 30
+def test_settings_that_do_nothing_here_differ_in_nothing(journals: Callable[[str], Journal]) -> None:
+    """Whatever they are; and no planted difference is lost."""
+    assert len(PLANTED) == 31
     other = {"machine": requiring("retry", noise), **limits(max_plans=3), **policy(deny=("web.*",))}
     found = compared(journals("two_pages"), NOTHING, other)
     assert not found.differs and found == Bisection() and found.wire()["seq"] is None

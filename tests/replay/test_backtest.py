@@ -22,6 +22,7 @@ from paor.machine import GuardContext
 from paor.prompts.clients.prices import Price
 from paor.testing import call_tools, step
 
+from ..support.inside import trials
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
 from ..support.pages import ROOT
 from ..support.worlds import JOURNAL, TOOLS, engine
@@ -97,6 +98,11 @@ def never(case: GuardContext) -> bool:
 def always(case: GuardContext) -> bool:
     """It is good enough."""
     return True
+
+
+def broken(case: GuardContext) -> bool:
+    """It cannot say."""
+    raise RuntimeError("no such page")
 
 
 Hits = Callable[[Recording], list[int]]
@@ -267,6 +273,7 @@ class Denying:
     """Settings as they were recorded, but for a policy that denies everything."""
 
     model = None
+    never = ()
 
     def __init__(self, **policy: Any) -> None:
         self._policy = policy
@@ -379,17 +386,53 @@ def test_prices_of_the_model_that_was_asked_count(price: int, spent: list[str], 
     assert all("to Failed" in item.now or "conclude" in item.now for item in found[:1])
 
 
+@pytest.mark.parametrize(
+    ("change", "end"),
+    [
+        (required("specify", first_page), 6),  # what the refused call would have been followed by is unknown
+        (required("specify", broken), 0),
+        (limits(token_budget=300), 10),
+    ],
+)
+def test_what_is_not_spent_is_compared_as_far_as_the_trial_goes(
+    change: Change, end: int, few: list[Recording]
+) -> None:
+    """The recorded rows after it are no savings; where the trial has an end of its own, all of them count."""
+    seen = few[0]
+    with Engine(Silent([]), inert(TOOLS), ":memory:", builtins=False, **change({})) as other:
+        (found,) = trials(other, seen.journal)
+    last = seen.rows[end]
+    calls = sum(row.trigger == "execute" for row in seen.rows[: end + 1])
+    assert found.was == (calls, last.counters["calls"], last.tokens_in + last.tokens_out, last.cost_micro)
+    assert found.known is (last is seen.rows[-1])
+    assert (found.now == found.was) is not found.known and found.now <= found.was
+
+
 def test_a_guard_that_raises_is_named(few: list[Recording]) -> None:
     """With what it said; the run is not derived any further."""
-
-    def broken(case: GuardContext) -> bool:
-        """It cannot say."""
-        raise RuntimeError("no such page")
-
     seen = few[0]
     (found,) = tried(seen, required("specify", broken)({}))
     assert (found.kind, found.seq, found.guard, found.was) == ("decides", 1, "broken", "specify to Executing")
     assert "no such page" in found.now
+
+
+@pytest.mark.parametrize("name", ["notes.read", "notes.send"])
+def test_what_an_engine_never_lets_happen_is_tried(name: str, few: list[Recording]) -> None:
+    """The row is refused where the property is broken, and only there: what the recorded rows did before counts."""
+
+    def called(row: Transition) -> bool:
+        return row.trigger == "execute" and row.request.get("tool") == name and bool(row.outcome["ok"])
+
+    refused = 0
+    for seen in few:
+        found = tried(seen, {**seen.journey.options, "never": [f"Done without ever {name}"]})
+        ends = [] if any(map(called, seen.rows)) else taken("finish")(seen)
+        assert [(item.kind, item.seq, item.guard, item.was) for item in found] == [
+            ("decides", seq, "", "finish to Done") for seq in ends
+        ]
+        assert all(item.now.endswith(f"what never happens: Done without ever {name}") for item in found)
+        refused += len(ends)
+    assert 0 < refused < len(few)
 
 
 def test_values_that_nobody_recorded_are_unknown(few: list[Recording]) -> None:

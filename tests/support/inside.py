@@ -31,6 +31,7 @@ from paor.fsm.lifecycle.runner import Runner
 from paor.fsm.machine.decide import decide
 from paor.fsm.machine.fold import AT_TIMES, apply, restore
 from paor.fsm.machine.table import ROWS, TABLE, Row, rows_of
+from paor.fsm.replay.backtest import trials
 from paor.fsm.replay.payload_window import PayloadWindow
 from paor.fsm.replay.replay import column_problems
 from paor.fsm.replay.restore import restore_run
@@ -120,4 +121,5 @@ __all__ = [
     "run_line",
     "salted_digest",
     "take_up",
+    "trials",
 ]

@@ -57,6 +57,7 @@ from .lifecycle.subruns import Task, as_list, run_tool
 from .lifecycle.told import Earlier
 from .lifecycle.turns import Start, abegun_events, begun_events, submit
 from .machine.machine import Machine
+from .machine.properties import Property
 from .runtime.events import Event
 from .runtime.ports import Clock, Ids, RandomIds, SystemClock, ValuesPort
 from .runtime.result import Result
@@ -811,6 +812,11 @@ class Engine:
     def tools(self) -> tuple[Tool, ...]:
         """The tools that a run can use unless it names some: the host's own, then the built-in ones."""
         return tuple(self._runner.settings.tools.values())
+
+    @property
+    def never(self) -> tuple[Property, ...]:
+        """What no run may do, as it was given."""
+        return self._runner.settings.never
 
     def drain(self, seconds: float) -> tuple[str, ...]:
         """

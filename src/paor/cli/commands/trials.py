@@ -117,7 +117,7 @@ def _summary(found: Sequence[Trial]) -> Iterator[str]:
     yield f"{count(len(found), 'run')}: {', '.join(told) or 'none goes otherwise'}"
     ended = [run for run in found if run.run_id in kinds["decides"] and run.known]
     open_ = [run for run in found if run.run_id in kinds["decides"] and not run.known]
-    for runs, words in ((ended, "that end otherwise"), (open_, "up to where they are unknown")):
+    for runs, words in ((ended, "that end otherwise"), (open_, "up to where the trial ends")):
         if runs:
             was, now = (
                 Spent(*map(sum, zip(*pairs, strict=True)))
@@ -224,8 +224,8 @@ def bisect(
     differently is derived again with settings of the second engine in the first, until no setting can be left out. With
     --good and --bad likewise with the settings that these runs were recorded with. No model is asked, no tool is called.
 
-    A part is a guard, a row or phase of the machine, a prompt line, a tool schema, a policy rule, a limit, a price, a
-    model reply, a tool result, and so on.
+    A part is a guard, a row or phase of the machine, a prompt line, a tool schema, a policy rule, a limit, a price,
+    what never happens, a model reply, a tool result, and so on.
 
     Exit codes: 0 nothing differs, 1 a difference, 2 bad usage, app, journal or run, 4 a run whose record cannot be read.
     """

@@ -158,6 +158,7 @@ class _Recorded:
     """
 
     model = None
+    never = ()
 
     def __init__(self, spec: Spec | None = None) -> None:
         self._spec = spec

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
@@ -18,6 +18,7 @@ from ..decision.host_machine import recorded_phases
 from ..machine.decide import machine_told
 from ..machine.host_rows import Host
 from ..machine.machine import MACHINE, Machine
+from ..machine.properties import Property
 from ..machine.table import Row
 from ..replay.comparison import short
 from ..replay.trial import TrialSettings
@@ -25,6 +26,7 @@ from ..versioning.host_code import host_text
 from .divergence import NAMES
 
 _ABSENT = object()
+_T = TypeVar("_T")
 
 
 class BisectPart(NamedTuple):
@@ -259,21 +261,27 @@ def _machine_pieces(one: Machine, two: Machine) -> Iterator[BisectPart]:
             yield BisectPart("machine", name, *map(_told, values))
 
 
+def _names(chosen: Collection[BisectPart], part: str) -> set[str]:
+    return {piece.name for piece in chosen if piece.part == part}
+
+
+def _mixed(one: Mapping[str, _T], two: Mapping[str, _T], names: Collection[str]) -> dict[str, _T]:
+    """Return the entries of *one*, those with *names* as *two* has them."""
+    return {
+        name: found
+        for name in dict.fromkeys((*one, *two))
+        if (found := (two if name in names else one).get(name)) is not None
+    }
+
+
 def _mixed_machine(one: Machine, two: Machine, chosen: Collection[BisectPart]) -> Machine:
     """Return the first machine with the *chosen* pieces of the second."""
-    names = {
-        part: {piece.name for piece in chosen if piece.part == part}
-        for part in ("guard", "phase", "words", "machine")
-    }
+    names = {part: _names(chosen, part) for part in ("guard", "phase", "words", "machine")}
     pairs = _row_pairs(one, two).values()
     rows = [pair.now if pair.was != pair.now and pair.piece in chosen else pair.was for pair in pairs]
     guards = {**two.host.guards, **one.host.guards}
     guards |= {name: two.host.guards[name] for name in names["guard"] & two.host.guards.keys()}
-    phases = {
-        name: found
-        for name in dict.fromkeys((*one.host.phases, *two.host.phases))
-        if (found := (two if name in names["phase"] else one).host.phases.get(name)) is not None
-    }
+    phases = _mixed(one.host.phases, two.host.phases, names["phase"])
     tells = {
         place: tell
         for place in dict.fromkeys((*one.host.tells, *two.host.tells))
@@ -308,6 +316,12 @@ class Mixture:
         """The model whose price counts."""
         return (self._two if any(piece.part == "price" for piece in self._chosen) else self._one).model
 
+    @property
+    def never(self) -> tuple[Property, ...]:
+        """What no row may do."""
+        one, two = ({item.text: item for item in side.never} for side in (self._one, self._two))
+        return tuple(_mixed(one, two, _names(self._chosen, "never")).values())
+
     def pieces(self, spec: Spec) -> list[BisectPart]:
         """Return everything in which both sides differ for a run with *spec*."""
         sides = self._one, self._two
@@ -322,6 +336,11 @@ class Mixture:
                 "(none)" if item is None else f"{item.tokens_in} in, {item.tokens_out} out" for item in prices
             )
             found.append(BisectPart("price", f"{self._two.model.name}", *told))
+        never = [{item.text: item for item in side.never} for side in sides]
+        for text in dict.fromkeys((*never[0], *never[1])):
+            if never[0].get(text) != never[1].get(text):
+                told = (text if text in side else "(none)" for side in never)
+                found.append(BisectPart("never", text, *told))
         return list(dict.fromkeys(found))
 
     def _machines(self, one: Spec, two: Spec) -> tuple[Machine, Machine] | None:

@@ -14,7 +14,7 @@ def backtest(
     engine: TrialSettings, journal: Readable, runs: Sequence[RunRow] | None = None
 ) -> Iterator[TrialFinding]:
     """
-    Yield where recorded runs would have gone otherwise with an engine's settings: policy, limits, machine, prices, prompts, tools.
+    Yield where recorded runs would have gone otherwise with an engine's settings: policy, limits, machine, `never`, prices, prompts, tools.
 
     Each run is derived again from its recorded outcomes. No model is asked, no tool is called, and the journal is only read. What is
     tried is `Engine.trial_spec`. After a row that is decided otherwise the derivation goes on only with outcomes that were recorded

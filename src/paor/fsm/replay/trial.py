@@ -19,7 +19,7 @@ import orjson
 from msgspec.structs import replace
 
 from ...prompts.model import prompt_bytes
-from ...states.base.errors import HostFunctionError, IllegalEvent, JournalDamaged
+from ...states.base.errors import ForbiddenRow, HostFunctionError, IllegalEvent, JournalDamaged
 from ...states.records.actions import Intent
 from ...states.records.outcomes import NoOutcome, Outcome, Recalled, Unaffordable, Usage
 from ...states.records.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
@@ -36,6 +36,7 @@ from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import RunRow, Transition, transition_of
 from ..machine.decide import Moment, decide, machine_of, request_of
 from ..machine.fold import applied
+from ..machine.properties import Promises, Property, happened
 from ..machine.summary import ASKED, after, asking
 from ..machine.updates import Decision
 from ..versioning.amendments import amend_spec
@@ -98,7 +99,7 @@ class Trial:
     Attributes:
         run_id: The run.
         findings: In the order of the rows.
-        was: What the run has used as recorded.
+        was: What the run has used as recorded, up to where the trial ends.
         now: What it has used in the trial, as far as that goes.
         known: Whether the trial goes as far as the run does, or to an end of its own.
         prompts: For each finding the digest of the prompt that is made now, where it asks otherwise.
@@ -138,6 +139,11 @@ class TrialSettings(Protocol):
         """The model; where it has the name of the recorded one, its price counts."""
         ...
 
+    @property
+    def never(self) -> tuple[Property, ...]:
+        """What no row may do."""
+        ...
+
 
 _WORDS = frozenset(
     ("observation", "check", "message", "feedback", "hint", "improvements", "said", "turn", "ahead", "result")
@@ -163,7 +169,7 @@ def trial(journal: JournalReader, row: RunRow, settings: TrialSettings) -> Trial
     with damage_told(row.run_id):
         walk = _Walk(journal, row, settings)
         walk.go()
-        used = _recorded(walk.rows), walk.spent
+        used = _recorded(walk.rows if walk.whole else walk.rows[: walk.at]), walk.spent
         return Trial(row.run_id, tuple(walk.findings), *used, walk.whole, tuple(walk.prompts))
 
 
@@ -209,6 +215,7 @@ class _Walk:
         state: Phase that the last row has led to.
         recorded: Spec in force, as recorded.
         kit: What rows are derived with.
+        promises: What rows are held to.
         store: Payloads.
         offers: Tools that a provider is told of, as recorded and as tried, where they are not the same.
     """
@@ -227,6 +234,7 @@ class _Walk:
     state: str = ""
     recorded: Spec = field(init=False)
     kit: RunResources = field(init=False)
+    promises: Promises = field(init=False)
     store: PayloadWindow = field(init=False)
     offers: tuple[str, str] | None = None
 
@@ -241,6 +249,7 @@ class _Walk:
             self.rows += map(transition_of, rows)
         try:
             run: Run | None = self._hand_over(None, parts[0].run)
+            self.promises = Promises(self.settings.never, machine_of(run, self.kit))
             while run is not None and not run.final:
                 run = self._next(run)
         except _Unknown as found:
@@ -369,13 +378,15 @@ class _Walk:
                 fresh = orjson.loads(self.store.payload(run.number, row.request["values"]["n"]).body or "{}")
         try:
             found = decide(run, outcome, moment, self.kit, request, given=given, fresh=fresh, summary=summary)
-        except (HostFunctionError, IllegalEvent) as error:
+            self.promises.check(run, found)
+        except (HostFunctionError, IllegalEvent, ForbiddenRow) as error:
             seq = row.seq if row is not None else run.seq
             own = machine_of(run, self.kit).host.guards
             name = next((guard for guard in own if f" {guard} " in f"{error} "), "")
             self._tell("decides", seq, _place(run, row), name, _led(row), short(str(error)))
             self.whole = False
             return None
+        self.promises.note(happened(run, found))
         self.same = False
         if row is not None:
             self._compare(run, row, found)
