@@ -79,6 +79,11 @@ def noise(case: GuardContext) -> bool:
     return True
 
 
+def a_noise(case: GuardContext) -> bool:
+    """It always holds, too, and its name comes first."""
+    return True
+
+
 def requiring(trigger: str, guard: Callable[[GuardContext], bool]) -> Machine:
     """Return the standard machine with a guard."""
     return Machine.standard().require(trigger, guard)
@@ -155,6 +160,10 @@ PLANTED = (
     Planted("two_pages", {"machine": requiring("specify", any_page)}, {"machine": requiring("specify", first_page)}, "guard", "first_page", 6),
     Planted("two_pages", NOTHING, {"machine": requiring("finish", never).require("retry", noise)}, "guard", "never", 10),
     Planted("two_pages", NOTHING, {"machine": requiring("select", never)}, "guard", "never", 0),
+    Planted("two_pages", {"machine": requiring("finish", a_noise)}, {"machine": requiring("finish", never)}, "guard", "never", 10),
+    Planted("two_pages", {"machine": requiring("finish", never)}, {"machine": requiring("finish", a_noise)}, "guard", "never", 10),
+    Planted("two_pages", NOTHING, {"machine": requiring("finish", a_noise).require("finish", never)}, "guard", "never", 10),
+    Planted("two_pages", {"machine": requiring("select", a_noise)}, {"machine": requiring("select", never)}, "guard", "never", 0),
     Planted("two_pages", NOTHING, {"machine": escaping().require("retry", noise)}, "row", "Reviewing.escape", 4),
     Planted("two_pages", NOTHING, {"machine": checking().require("retry", noise)}, "phase", "Checking", 10),
     Planted("two_pages", NOTHING, {"tools": without("notes.read")}, "tool schema", "notes.read", 0),
@@ -211,7 +220,7 @@ def test_a_planted_difference_of_two_engines_is_named(
 
 def test_settings_that_do_nothing_here_differ_in_nothing(journals: Callable[[str], Journal]) -> None:
     """Whatever they are; and no planted difference is lost."""
-    assert len(PLANTED) == 31
+    assert len(PLANTED) == 35
     other = {"machine": requiring("retry", noise), **limits(max_plans=3), **policy(deny=("web.*",))}
     found = compared(journals("two_pages"), NOTHING, other)
     assert not found.differs and found == Bisection() and found.wire()["seq"] is None

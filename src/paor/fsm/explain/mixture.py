@@ -7,7 +7,7 @@ A piece is the smallest thing that a person would name: a line of a prompt, a to
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple, TypeVar
 
@@ -173,11 +173,20 @@ def _lines(name: str, was: str, now: str, put: _Put) -> _Place:
 
 
 class _RowPair(NamedTuple):
-    """A row of two machines: as each has it, and the piece that it belongs to."""
+    """A row of two machines: as each has it, and its pieces by the guards that they are; one piece with an empty name is the whole row."""
 
     was: Row | None
     now: Row | None
-    piece: BisectPart
+    pieces: Mapping[str, BisectPart]
+
+    def mixed(self, chosen: Collection[BisectPart]) -> Row | None:
+        """Return the row of the first machine with the *chosen* pieces of the second."""
+        taken = {name for name, piece in self.pieces.items() if piece in chosen}
+        if not taken or self.was is None or self.now is None or "" in taken:
+            return self.now if taken else self.was
+        sides = self.was.guards, self.now.guards
+        kept = (name for name in _merged(*sides) if name in sides[name.removeprefix("not ") in taken])
+        return replace(self.was, guards=tuple(kept))
 
 
 def _row_keys(machine: Machine) -> dict[str, Row]:
@@ -199,30 +208,30 @@ def _row_pairs(one: Machine, two: Machine) -> dict[str, _RowPair]:
     """Return the rows of two machines, in an order in which both have them, by their keys."""
     mine, other = _row_keys(one), _row_keys(two)
     return {
-        key: _RowPair(mine.get(key), other.get(key), _row_piece(mine.get(key), other.get(key), one, two))
+        key: _RowPair(mine.get(key), other.get(key), _row_pieces(mine.get(key), other.get(key), one, two))
         for key in _merged([*mine], [*other])
     }
 
 
-def _row_piece(was: Row | None, now: Row | None, one: Machine, two: Machine) -> BisectPart:
-    """Return what a row that is not the same in two machines is told as: the phase that one has alone, the guard, or the row."""
+def _row_pieces(was: Row | None, now: Row | None, one: Machine, two: Machine) -> dict[str, BisectPart]:
+    """Return the pieces of a row that is not the same in two machines: the phase that one has alone, each guard by its name, or the row."""
     row = now or was
     assert row is not None, "one of the two has it"
     for name in (row.source, row.dest):
         if (name in one.host.phases) is not (name in two.host.phases):
-            return _phase_piece(name, one, two)
+            return {"": _phase_piece(name, one, two)}
     guards = [
         {name.removeprefix("not ") for name in item.guards} if item is not None else set[str]()
         for item in (was, now)
     ]
     changed = sorted((guards[0] ^ guards[1]) & {*one.host.guards, *two.host.guards})
     if changed and (row.source, row.trigger) in MACHINE.changes:
-        return _guard_piece(changed[0], one, two)
+        return {name if was and now else "": _guard_piece(name, one, two) for name in changed}
     told = (
         f"to {item.dest} if {', '.join(item.guards) or 'nothing else'}" if item else "(none)"
         for item in (was, now)
     )
-    return BisectPart("row", f"{row.source}.{row.trigger}", *told)
+    return {"": BisectPart("row", f"{row.source}.{row.trigger}", *told)}
 
 
 def _phase_piece(name: str, one: Machine, two: Machine) -> BisectPart:
@@ -251,7 +260,8 @@ def _machine_pieces(one: Machine, two: Machine) -> Iterator[BisectPart]:
     for name in dict.fromkeys((*one.host.phases, *two.host.phases)):
         if one.host.phases.get(name) is not two.host.phases.get(name):
             yield _phase_piece(name, one, two)
-    yield from (pair.piece for pair in _row_pairs(one, two).values() if pair.was != pair.now)
+    for pair in _row_pairs(one, two).values():
+        yield from pair.pieces.values() if pair.was != pair.now else ()
     for place in dict.fromkeys((*one.host.tells, *two.host.tells)):
         if one.host.tells.get(place) is not two.host.tells.get(place):
             yield BisectPart("words", ".".join(place), "its words", "other words")
@@ -277,8 +287,7 @@ def _mixed(one: Mapping[str, _T], two: Mapping[str, _T], names: Collection[str])
 def _mixed_machine(one: Machine, two: Machine, chosen: Collection[BisectPart]) -> Machine:
     """Return the first machine with the *chosen* pieces of the second."""
     names = {part: _names(chosen, part) for part in ("guard", "phase", "words", "machine")}
-    pairs = _row_pairs(one, two).values()
-    rows = [pair.now if pair.was != pair.now and pair.piece in chosen else pair.was for pair in pairs]
+    rows = [pair.mixed(chosen) for pair in _row_pairs(one, two).values()]
     guards = {**two.host.guards, **one.host.guards}
     guards |= {name: two.host.guards[name] for name in names["guard"] & two.host.guards.keys()}
     phases = _mixed(one.host.phases, two.host.phases, names["phase"])
