@@ -6,7 +6,7 @@ A piece is the smallest thing that a person would name: a line of a prompt, a to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple, TypeVar
@@ -26,6 +26,7 @@ from ..versioning.host_code import host_text
 from .divergence import NAMES
 
 _ABSENT = object()
+_ORDER = "\0order"
 _T = TypeVar("_T")
 
 
@@ -62,6 +63,8 @@ class _Place:
             was, now = self.one.get(key, _ABSENT), self.two.get(key, _ABSENT)
             if was is _ABSENT or now is _ABSENT or was != now:
                 yield BisectPart(self.part, f"{self.name}{key}", _told(was), _told(now)), key
+        for told in _orders(self.one, self.two):
+            yield BisectPart(self.part, f"{self.name}order", *told), _ORDER
 
     def mixed(self, spec: Spec, chosen: Collection[BisectPart]) -> Spec:
         """Return *spec* with the *chosen* ones of the other side."""
@@ -70,27 +73,38 @@ class _Place:
             return spec
         items = {
             key: (self.two if key in keys else self.one).get(key, _ABSENT)
-            for key in _merged([*self.one], [*self.two])
+            for key in (_merged(self.two, self.one) if _ORDER in keys else _merged(self.one, self.two))
         }
         return self.put(spec, {key: item for key, item in items.items() if item is not _ABSENT})
 
 
-def _merged(one: Sequence[str], two: Sequence[str]) -> list[str]:
+def _merged(one: Iterable[str], two: Iterable[str]) -> list[str]:
     """Return the keys of both in one order: what only *two* has behind what it has before it."""
-    found = list(one)
-    for place, key in enumerate(two):
+    found, place = list(one), 0
+    for key in two:
         if key not in found:
-            before = next((item for item in reversed(two[:place]) if item in found), None)
-            found.insert(found.index(before) + 1 if before is not None else 0, key)
+            found.insert(place, key)
+        place = found.index(key) + 1
     return found
 
 
-def _told(value: Any) -> str:
+def _orders(one: Iterable[str], two: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the two orders of the keys that both have, where they are not the same."""
+    orders = [key for key in one if key in [*two]], [key for key in two if key in [*one]]
+    if orders[0] != orders[1]:
+        yield short(", ".join(orders[0])), short(", ".join(orders[1]))
+
+
+def _text(value: Any) -> str:
     if value is None or value is _ABSENT:
         return "(none)"
     if hasattr(value, "model_dump"):
         value = value.model_dump(mode="json")
-    return short(value if isinstance(value, str) else orjson.dumps(value, default=str).decode())
+    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+
+
+def _told(value: Any) -> str:
+    return short(_text(value))
 
 
 # -- a spec ---------------------------------------------------------------------------------------------------------
@@ -149,7 +163,7 @@ def _tuple(put: _Put) -> _Put:
 def _values(part: str, name: str, was: Any, now: Any, put: _Put) -> _Place:
     """Return the place of a value: item by item of a list or a mapping, else as a whole."""
     if isinstance(was, tuple) and isinstance(now, tuple):
-        one, two = ({_told(item): item for item in side} for side in (was, now))
+        one, two = ({_text(item): item for item in side} for side in (was, now))
         return _Place(part, f"{name}: ", one, two, _tuple(put))
     if isinstance(was, Mapping) and isinstance(now, Mapping):
         return _Place(part, f"{name}.", was, now, put)
@@ -204,13 +218,19 @@ def _row_keys(machine: Machine) -> dict[str, Row]:
     return found
 
 
-def _row_pairs(one: Machine, two: Machine) -> dict[str, _RowPair]:
-    """Return the rows of two machines, in an order in which both have them, by their keys."""
+def _row_pairs(one: Machine, two: Machine, moved: Collection[str] = ()) -> dict[str, _RowPair]:
+    """Return the rows of two machines by their keys, in an order in which the first has them; those of the phases *moved* as the second."""
     mine, other = _row_keys(one), _row_keys(two)
+    keys = [key for key in _merged(mine, other) if _source(key) not in moved]
+    keys += [key for key in _merged(other, mine) if _source(key) in moved]
     return {
         key: _RowPair(mine.get(key), other.get(key), _row_pieces(mine.get(key), other.get(key), one, two))
-        for key in _merged([*mine], [*other])
+        for key in keys
     }
+
+
+def _source(key: str) -> str:
+    return key.partition(".")[0]
 
 
 def _row_pieces(was: Row | None, now: Row | None, one: Machine, two: Machine) -> dict[str, BisectPart]:
@@ -262,6 +282,10 @@ def _machine_pieces(one: Machine, two: Machine) -> Iterator[BisectPart]:
             yield _phase_piece(name, one, two)
     for pair in _row_pairs(one, two).values():
         yield from pair.pieces.values() if pair.was != pair.now else ()
+    keys = [*_row_keys(one)], [*_row_keys(two)]
+    for source in dict.fromkeys(row.source for row in one.rows):
+        for told in _orders(*([key for key in side if _source(key) == source] for side in keys)):
+            yield BisectPart("row order", source, *told)
     for place in dict.fromkeys((*one.host.tells, *two.host.tells)):
         if one.host.tells.get(place) is not two.host.tells.get(place):
             yield BisectPart("words", ".".join(place), "its words", "other words")
@@ -286,8 +310,8 @@ def _mixed(one: Mapping[str, _T], two: Mapping[str, _T], names: Collection[str])
 
 def _mixed_machine(one: Machine, two: Machine, chosen: Collection[BisectPart]) -> Machine:
     """Return the first machine with the *chosen* pieces of the second."""
-    names = {part: _names(chosen, part) for part in ("guard", "phase", "words", "machine")}
-    rows = [pair.mixed(chosen) for pair in _row_pairs(one, two).values()]
+    names = {part: _names(chosen, part) for part in ("guard", "phase", "words", "machine", "row order")}
+    rows = [pair.mixed(chosen) for pair in _row_pairs(one, two, names["row order"]).values()]
     guards = {**two.host.guards, **one.host.guards}
     guards |= {name: two.host.guards[name] for name in names["guard"] & two.host.guards.keys()}
     phases = _mixed(one.host.phases, two.host.phases, names["phase"])
