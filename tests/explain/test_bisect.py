@@ -79,6 +79,11 @@ def noise(case: GuardContext) -> bool:
     return True
 
 
+def a_noise(case: GuardContext) -> bool:
+    """It always holds, too, and its name comes first."""
+    return True
+
+
 def requiring(trigger: str, guard: Callable[[GuardContext], bool]) -> Machine:
     """Return the standard machine with a guard."""
     return Machine.standard().require(trigger, guard)
@@ -95,11 +100,25 @@ def checking() -> Machine:
     )
 
 
-def escaping() -> Machine:
+def escaping(before: str | None = "proceed") -> Machine:
     """Return a machine that may stop after the first step."""
     return Machine.standard().row(
-        "Reviewing", "escape", "Failed", when="steps_left", before="proceed", at_most=1
+        "Reviewing", "escape", "Failed", when="steps_left", before=before, at_most=1
     )
+
+
+class Recorded:
+    """The settings that a run was recorded with."""
+
+    model = None
+    never = ()
+
+    def trial_spec(self, spec: Any) -> Any:
+        """Return *spec* as it is."""
+        return spec
+
+    def machine_for(self, spec: Any) -> None:
+        """Return None: it is the standard one."""
 
 
 class Planted(NamedTuple):
@@ -132,6 +151,7 @@ def policy(**values: Any) -> Options:
 
 
 LATE = "\nBe brief.\nBe kind.\nBe exact."
+LONG = "Be brief, " * 20
 NOTHING: Options = {}
 PLANTED = (
     Planted("two_pages", NOTHING, policy(deny=("notes.fail", "notes.read")), "policy rule", "policy.deny: notes.read", 0),
@@ -155,7 +175,14 @@ PLANTED = (
     Planted("two_pages", {"machine": requiring("specify", any_page)}, {"machine": requiring("specify", first_page)}, "guard", "first_page", 6),
     Planted("two_pages", NOTHING, {"machine": requiring("finish", never).require("retry", noise)}, "guard", "never", 10),
     Planted("two_pages", NOTHING, {"machine": requiring("select", never)}, "guard", "never", 0),
+    Planted("two_pages", {"machine": requiring("finish", a_noise)}, {"machine": requiring("finish", never)}, "guard", "never", 10),
+    Planted("two_pages", {"machine": requiring("finish", never)}, {"machine": requiring("finish", a_noise)}, "guard", "never", 10),
+    Planted("two_pages", NOTHING, {"machine": requiring("finish", a_noise).require("finish", never)}, "guard", "never", 10),
+    Planted("two_pages", {"machine": requiring("select", a_noise)}, {"machine": requiring("select", never)}, "guard", "never", 0),
     Planted("two_pages", NOTHING, {"machine": escaping().require("retry", noise)}, "row", "Reviewing.escape", 4),
+    Planted("two_pages", {"machine": escaping(None)}, {"machine": escaping().require("retry", noise)}, "row order", "Reviewing", 4),
+    Planted("two_pages", {"rules": ["Be kind.", "Be exact."]}, {"rules": ["Be exact.", "Be kind."], **limits(max_plans=3)}, "prompt line", "rules: order", 0),
+    Planted("two_pages", {"rules": [f"{LONG}kind."]}, {"rules": [f"{LONG}kind.", f"{LONG}rude."]}, "prompt line", f"rules: {LONG}rude.", 0),
     Planted("two_pages", NOTHING, {"machine": checking().require("retry", noise)}, "phase", "Checking", 10),
     Planted("two_pages", NOTHING, {"tools": without("notes.read")}, "tool schema", "notes.read", 0),
     Planted("two_pages", NOTHING, {"tools": changed("notes.read", parameters={"type": "object", "properties": {"page": {"type": "integer", "maximum": 1}}})}, "tool schema", "notes.read", 6),
@@ -197,7 +224,7 @@ def compared(journal: Journal, one: Options, two: Options) -> Bisection:
 
 
 @pytest.mark.parametrize(
-    "planted", PLANTED, ids=[f"{item.part} {item.name} {number}" for number, item in enumerate(PLANTED)]
+    "planted", PLANTED, ids=[f"{item.part} {item.name[:40]} {number}" for number, item in enumerate(PLANTED)]
 )
 def test_a_planted_difference_of_two_engines_is_named(
     planted: Planted, journals: Callable[[str], Journal]
@@ -211,7 +238,7 @@ def test_a_planted_difference_of_two_engines_is_named(
 
 def test_settings_that_do_nothing_here_differ_in_nothing(journals: Callable[[str], Journal]) -> None:
     """Whatever they are; and no planted difference is lost."""
-    assert len(PLANTED) == 31
+    assert len(PLANTED) == 38
     other = {"machine": requiring("retry", noise), **limits(max_plans=3), **policy(deny=("web.*",))}
     found = compared(journals("two_pages"), NOTHING, other)
     assert not found.differs and found == Bisection() and found.wire()["seq"] is None
@@ -254,6 +281,27 @@ def test_of_two_prompts_that_both_differ_from_the_recorded_one_the_line_is_named
         compared(journals("two_pages"), one, {**two, **limits(max_steps=1)}).parts[0].name
         == "limits.max_steps"
     )
+
+
+class Fickle(Recorded):
+    """Settings that deny everything the first time only, and keep more previews after it."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def trial_spec(self, spec: Any) -> Any:
+        """Return *spec* with other settings than the last time."""
+        self.asked += 1
+        policy = Policy(deny=("*",)) if self.asked == 1 else spec.policy
+        return spec.model_copy(
+            update={"policy": policy, "limits": spec.limits.model_copy(update={"previews": 3})}
+        )
+
+
+def test_settings_that_do_not_make_the_difference_are_not_named(journals: Callable[[str], Journal]) -> None:
+    """Where no mixture of both sides does what the second has done, nothing is said of the settings."""
+    found = bisect(Recorded(), Fickle(), journals("two_pages"))
+    assert (found.seq, found.parts) == (0, ()) and found.was != found.now
 
 
 # -- two runs ------------------------------------------------------------------------------------------------------

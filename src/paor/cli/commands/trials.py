@@ -255,6 +255,8 @@ def _bisected(found: Bisection) -> Iterator[str]:
     guard = f" by {found.guard}" if found.guard else ""
     yield f"run {found.run_id}, row {found.seq}: {styled(one_line(found.row), 'strong')}{guard}"
     yield from facts([("first", found.was, ""), ("second", found.now, "")])
+    if not found.parts:
+        yield from ("", styled("no settings of the second side make this difference in the first", "warn"))
     for part in found.parts:
         yield from ("", styled(one_line(f"{part.part} {part.name}"), "warn"))
         yield from facts([("first", part.was, ""), ("second", part.now, "")])

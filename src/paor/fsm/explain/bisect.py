@@ -50,6 +50,7 @@ class Bisection:
         now: What the second side does there.
         parts: The fewest settings, or what came from outside, that make the difference. Each has ``part`` (``guard``, ``prompt line``,
             ``tool schema``, ``policy rule``, ``limit``, ``model reply`` and so on), ``name``, ``was`` and ``now``.
+            Empty where not even all settings of one side in the other make it.
     """
 
     run_id: str = ""
@@ -139,7 +140,7 @@ def _reduced(
 
     spec = spec_of_part(reader, row.run_id)
     pieces = Mixture(*sides).pieces(spec) if spec is not None else []
-    parts = smallest(pieces, flips) if pieces and flips(pieces) else list(fallback) or pieces
+    parts = smallest(pieces, flips) if pieces and flips(pieces) else fallback
     here, there = (next((item for item, _ in marks if item.seq == seq), None) for marks in (left, right))
     told = there or here
     assert told is not None, "one of the two has it"

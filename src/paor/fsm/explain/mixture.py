@@ -6,8 +6,8 @@ A piece is the smallest thing that a person would name: a line of a prompt, a to
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple, TypeVar
 
@@ -26,6 +26,7 @@ from ..versioning.host_code import host_text
 from .divergence import NAMES
 
 _ABSENT = object()
+_ORDER = "\0order"
 _T = TypeVar("_T")
 
 
@@ -62,6 +63,8 @@ class _Place:
             was, now = self.one.get(key, _ABSENT), self.two.get(key, _ABSENT)
             if was is _ABSENT or now is _ABSENT or was != now:
                 yield BisectPart(self.part, f"{self.name}{key}", _told(was), _told(now)), key
+        for told in _orders(self.one, self.two):
+            yield BisectPart(self.part, f"{self.name}order", *told), _ORDER
 
     def mixed(self, spec: Spec, chosen: Collection[BisectPart]) -> Spec:
         """Return *spec* with the *chosen* ones of the other side."""
@@ -70,27 +73,38 @@ class _Place:
             return spec
         items = {
             key: (self.two if key in keys else self.one).get(key, _ABSENT)
-            for key in _merged([*self.one], [*self.two])
+            for key in (_merged(self.two, self.one) if _ORDER in keys else _merged(self.one, self.two))
         }
         return self.put(spec, {key: item for key, item in items.items() if item is not _ABSENT})
 
 
-def _merged(one: Sequence[str], two: Sequence[str]) -> list[str]:
+def _merged(one: Iterable[str], two: Iterable[str]) -> list[str]:
     """Return the keys of both in one order: what only *two* has behind what it has before it."""
-    found = list(one)
-    for place, key in enumerate(two):
+    found, place = list(one), 0
+    for key in two:
         if key not in found:
-            before = next((item for item in reversed(two[:place]) if item in found), None)
-            found.insert(found.index(before) + 1 if before is not None else 0, key)
+            found.insert(place, key)
+        place = found.index(key) + 1
     return found
 
 
-def _told(value: Any) -> str:
+def _orders(one: Iterable[str], two: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the two orders of the keys that both have, where they are not the same."""
+    orders = [key for key in one if key in [*two]], [key for key in two if key in [*one]]
+    if orders[0] != orders[1]:
+        yield short(", ".join(orders[0])), short(", ".join(orders[1]))
+
+
+def _text(value: Any) -> str:
     if value is None or value is _ABSENT:
         return "(none)"
     if hasattr(value, "model_dump"):
         value = value.model_dump(mode="json")
-    return short(value if isinstance(value, str) else orjson.dumps(value, default=str).decode())
+    return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
+
+
+def _told(value: Any) -> str:
+    return short(_text(value))
 
 
 # -- a spec ---------------------------------------------------------------------------------------------------------
@@ -149,7 +163,7 @@ def _tuple(put: _Put) -> _Put:
 def _values(part: str, name: str, was: Any, now: Any, put: _Put) -> _Place:
     """Return the place of a value: item by item of a list or a mapping, else as a whole."""
     if isinstance(was, tuple) and isinstance(now, tuple):
-        one, two = ({_told(item): item for item in side} for side in (was, now))
+        one, two = ({_text(item): item for item in side} for side in (was, now))
         return _Place(part, f"{name}: ", one, two, _tuple(put))
     if isinstance(was, Mapping) and isinstance(now, Mapping):
         return _Place(part, f"{name}.", was, now, put)
@@ -173,11 +187,20 @@ def _lines(name: str, was: str, now: str, put: _Put) -> _Place:
 
 
 class _RowPair(NamedTuple):
-    """A row of two machines: as each has it, and the piece that it belongs to."""
+    """A row of two machines: as each has it, and its pieces by the guards that they are; one piece with an empty name is the whole row."""
 
     was: Row | None
     now: Row | None
-    piece: BisectPart
+    pieces: Mapping[str, BisectPart]
+
+    def mixed(self, chosen: Collection[BisectPart]) -> Row | None:
+        """Return the row of the first machine with the *chosen* pieces of the second."""
+        taken = {name for name, piece in self.pieces.items() if piece in chosen}
+        if not taken or self.was is None or self.now is None or "" in taken:
+            return self.now if taken else self.was
+        sides = self.was.guards, self.now.guards
+        kept = (name for name in _merged(*sides) if name in sides[name.removeprefix("not ") in taken])
+        return replace(self.was, guards=tuple(kept))
 
 
 def _row_keys(machine: Machine) -> dict[str, Row]:
@@ -195,34 +218,40 @@ def _row_keys(machine: Machine) -> dict[str, Row]:
     return found
 
 
-def _row_pairs(one: Machine, two: Machine) -> dict[str, _RowPair]:
-    """Return the rows of two machines, in an order in which both have them, by their keys."""
+def _row_pairs(one: Machine, two: Machine, moved: Collection[str] = ()) -> dict[str, _RowPair]:
+    """Return the rows of two machines by their keys, in an order in which the first has them; those of the phases *moved* as the second."""
     mine, other = _row_keys(one), _row_keys(two)
+    keys = [key for key in _merged(mine, other) if _source(key) not in moved]
+    keys += [key for key in _merged(other, mine) if _source(key) in moved]
     return {
-        key: _RowPair(mine.get(key), other.get(key), _row_piece(mine.get(key), other.get(key), one, two))
-        for key in _merged([*mine], [*other])
+        key: _RowPair(mine.get(key), other.get(key), _row_pieces(mine.get(key), other.get(key), one, two))
+        for key in keys
     }
 
 
-def _row_piece(was: Row | None, now: Row | None, one: Machine, two: Machine) -> BisectPart:
-    """Return what a row that is not the same in two machines is told as: the phase that one has alone, the guard, or the row."""
+def _source(key: str) -> str:
+    return key.partition(".")[0]
+
+
+def _row_pieces(was: Row | None, now: Row | None, one: Machine, two: Machine) -> dict[str, BisectPart]:
+    """Return the pieces of a row that is not the same in two machines: the phase that one has alone, each guard by its name, or the row."""
     row = now or was
     assert row is not None, "one of the two has it"
     for name in (row.source, row.dest):
         if (name in one.host.phases) is not (name in two.host.phases):
-            return _phase_piece(name, one, two)
+            return {"": _phase_piece(name, one, two)}
     guards = [
         {name.removeprefix("not ") for name in item.guards} if item is not None else set[str]()
         for item in (was, now)
     ]
     changed = sorted((guards[0] ^ guards[1]) & {*one.host.guards, *two.host.guards})
     if changed and (row.source, row.trigger) in MACHINE.changes:
-        return _guard_piece(changed[0], one, two)
+        return {name if was and now else "": _guard_piece(name, one, two) for name in changed}
     told = (
         f"to {item.dest} if {', '.join(item.guards) or 'nothing else'}" if item else "(none)"
         for item in (was, now)
     )
-    return BisectPart("row", f"{row.source}.{row.trigger}", *told)
+    return {"": BisectPart("row", f"{row.source}.{row.trigger}", *told)}
 
 
 def _phase_piece(name: str, one: Machine, two: Machine) -> BisectPart:
@@ -251,7 +280,12 @@ def _machine_pieces(one: Machine, two: Machine) -> Iterator[BisectPart]:
     for name in dict.fromkeys((*one.host.phases, *two.host.phases)):
         if one.host.phases.get(name) is not two.host.phases.get(name):
             yield _phase_piece(name, one, two)
-    yield from (pair.piece for pair in _row_pairs(one, two).values() if pair.was != pair.now)
+    for pair in _row_pairs(one, two).values():
+        yield from pair.pieces.values() if pair.was != pair.now else ()
+    keys = [*_row_keys(one)], [*_row_keys(two)]
+    for source in dict.fromkeys(row.source for row in one.rows):
+        for told in _orders(*([key for key in side if _source(key) == source] for side in keys)):
+            yield BisectPart("row order", source, *told)
     for place in dict.fromkeys((*one.host.tells, *two.host.tells)):
         if one.host.tells.get(place) is not two.host.tells.get(place):
             yield BisectPart("words", ".".join(place), "its words", "other words")
@@ -276,9 +310,8 @@ def _mixed(one: Mapping[str, _T], two: Mapping[str, _T], names: Collection[str])
 
 def _mixed_machine(one: Machine, two: Machine, chosen: Collection[BisectPart]) -> Machine:
     """Return the first machine with the *chosen* pieces of the second."""
-    names = {part: _names(chosen, part) for part in ("guard", "phase", "words", "machine")}
-    pairs = _row_pairs(one, two).values()
-    rows = [pair.now if pair.was != pair.now and pair.piece in chosen else pair.was for pair in pairs]
+    names = {part: _names(chosen, part) for part in ("guard", "phase", "words", "machine", "row order")}
+    rows = [pair.mixed(chosen) for pair in _row_pairs(one, two, names["row order"]).values()]
     guards = {**two.host.guards, **one.host.guards}
     guards |= {name: two.host.guards[name] for name in names["guard"] & two.host.guards.keys()}
     phases = _mixed(one.host.phases, two.host.phases, names["phase"])
