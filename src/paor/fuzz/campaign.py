@@ -39,6 +39,13 @@ the same seed would give another search in a process that has loaded less.
 """
 
 
+ROUND = 10
+"""
+Examples of one run of hypothesis, several of which make a search. After its first ten valid examples hypothesis changes each
+example it has in places and takes it again, up to five times; of an agent's runs most of these are the same run.
+"""
+
+
 class Found(NamedTuple):
     """
     The result of a search.
@@ -132,7 +139,9 @@ def search(
         machine = _searching(base, seen)
         try:
             with quiet(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                run_state_machine_as_test(seed(number or 0)(machine), settings=chosen)
+                for place in range(0, examples, ROUND):
+                    part = settings(chosen, max_examples=min(ROUND, examples - place))
+                    run_state_machine_as_test(seed(f"{number or 0}-{place}")(machine), settings=part)
             found = machine.failure
         except BaseException as error:  # KeyboardInterrupt, too: what was found is not lost with it
             found = machine.failure or violation_in(error)

@@ -87,6 +87,7 @@ class Seen:
         sure: Criteria that were said to be met, for sure; *unsure* once a judgement may have been read either way.
         plan: Steps of the plan in force, each a tool or another type, with its arguments; None when they are not known.
         place: Of the plan's step that is being taken.
+        observed: Calls of turns whose result or error the model has seen; None once a turn was not understood for sure.
         own: What was seen of the host's own machine, None for a run of the standard one.
     """
 
@@ -117,6 +118,7 @@ class Seen:
     unsure: bool = False
     plan: list[Mapping[str, Any]] | None = None
     place: int = 0
+    observed: list[Mapping[str, Any]] | None = field(default_factory=list)
     own: OwnRun | None = None
 
     @property
@@ -213,6 +215,9 @@ class Seen:
                 blocked = not self.denied and bool(row.guards.get("duplicate"))
                 self.blocked += blocked
                 self.refused = 0 if self.denied or blocked else self.refused + 1
+            case "observe" if self.spec.native and not self.for_phase:
+                unsure = self.plan is None or self.observed is None
+                self.observed = None if unsure else [*self.observed, self.plan[self.place]]
             case "next_step":
                 self.place += 1
             case "select":

@@ -21,7 +21,8 @@ class Setting(NamedTuple):
         labels: Labels of documents that exist, with how many there are.
         tool: The selected tool, for its parameters.
         parameters: Schema of those, as the request has it.
-        known: Argument values that the tools know, by argument name.
+        known: Values for arguments: those that the host has listed, and those that the agent itself has shown.
+        taken: Calls of the example that succeeded, the newest first: tool and arguments.
         made: Calls that the run has made, each once, the last one last: tool and arguments.
         families: Families of near misses that the example has had; others are drawn first.
         reply: Schema of the reply to a phase of the host's own.
@@ -38,6 +39,7 @@ class Setting(NamedTuple):
     strict_paths: bool = False
     known: Known = NOTHING_KNOWN
     made: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    taken: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     families: frozenset[str] = frozenset()
     reply: Mapping[str, Any] = {}
     chooses: bool = False
