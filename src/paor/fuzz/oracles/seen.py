@@ -80,6 +80,7 @@ class Seen:
         decided: The reason of the stop that was decided, empty while the run goes on.
         errors, refused: Calls that failed, or were refused for their parameters, in a row.
         denied: Whether the last call was denied.
+        lapses: Calls of the run that failed, were refused or blocked.
         blocked: Calls that were blocked as duplicates.
         stale, best: Scores in a row that did not rise, and the highest one.
         scored: Whether every refinement so far was understood for sure.
@@ -109,6 +110,7 @@ class Seen:
     errors: int = 0
     refused: int = 0
     denied: bool = False
+    lapses: int = 0
     blocked: int = 0
     stale: int = 0
     best: float | None = None
@@ -193,6 +195,7 @@ class Seen:
         self.criteria = str(row.counters.get("criteria", ""))
         if row.trigger in ("execute", "refuse"):
             self.denied = row.trigger == "refuse" and row.guards.get("action_allowed") is False
+            self.lapses += not row.outcome.get("ok") if row.trigger == "execute" else 1
         match row.trigger:
             case "conclude":
                 self.decided = str(row.outcome.get("stop", ""))
