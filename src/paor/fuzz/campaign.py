@@ -29,6 +29,7 @@ from .machine import EngineMachine
 from .oracles.seen import Violation
 from .repro import Repro, repro_of
 from .sample_engine import sample_engine
+from .strategies.shown import Learned
 from .world.error_attribution import blaming, is_own_code
 from .world.world import Make
 
@@ -137,9 +138,11 @@ def search(
     with _unfinished_case(unfinished, app) as write:
         base = type(base.__name__, (base,), {"_calling": staticmethod(write)}) if write is not None else base
         machine = _searching(base, seen)
+        machine._learning = learned = Learned()
         try:
             with quiet(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
                 for place in range(0, examples, ROUND):
+                    machine._before = learned.now()
                     part = settings(chosen, max_examples=min(ROUND, examples - place))
                     run_state_machine_as_test(seed(f"{number or 0}-{place}")(machine), settings=part)
             found = machine.failure

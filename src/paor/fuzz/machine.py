@@ -55,7 +55,18 @@ from .strategies.outcomes import (
 from .strategies.replies import AIMS, GOOD, calls_again, denied_selections, replies
 from .strategies.reply_builder import Said
 from .strategies.setting import Setting
-from .strategies.shown import Pool, Shown, distinct, of_arguments, of_code, of_error, of_result, of_schemas
+from .strategies.shown import (
+    Call,
+    Learned,
+    Pool,
+    Shown,
+    distinct,
+    of_arguments,
+    of_code,
+    of_error,
+    of_result,
+    of_schemas,
+)
 from .world.error_attribution import blaming
 from .world.world import World
 
@@ -123,6 +134,11 @@ class EngineMachine(RuleBasedStateMachine):
     _tries: ClassVar[int] = 0
     _refused: ClassVar[UsageError | None] = None
     _calling: ClassVar[Any] = None  # what World.calling is to be
+    _learning: ClassVar[Learned | None] = None  # what takes in each example
+    _before: ClassVar[tuple[tuple[Call, ...], tuple[Shown, ...]]] = (
+        (),
+        (),
+    )  # what it knew when hypothesis began
     TestCase: Any = TestCaseOf()
 
     def engine(self, journal: Journal) -> Engine:
@@ -148,7 +164,9 @@ class EngineMachine(RuleBasedStateMachine):
         self._closing = "polite"
         self._broken = self._same = self._calm = False
         self._runs = self._faults = self._learned = 0
-        self._taken: list[tuple[str, Mapping[str, Any]]] = []
+        self._focus: frozenset[str] = frozenset()
+        self._taken: list[Call] = []
+        self._said: list[Shown] = []
         self._folder = tempfile.TemporaryDirectory(prefix="paor-fuzz-") if self.on_disk else None
         path = os.path.join(self._folder.name, "runs.db") if self._folder is not None else ":memory:"
         with blaming("prepare or engine of the machine raised"):
@@ -167,7 +185,9 @@ class EngineMachine(RuleBasedStateMachine):
             ):  # so that the plainest of all examples seems to fail, and the search ends
                 self._broken = True
                 raise found
-        self._calm = data.draw(seldom(2))
+        self._calm = data.draw(seldom(1))
+        if self._calm and self._own:
+            self._focus = frozenset(data.draw(st.lists(st.sampled_from(self._own), min_size=1, max_size=3)))
         self._start(data)
 
     def _start(self, data: DataObject) -> None:
@@ -279,7 +299,8 @@ class EngineMachine(RuleBasedStateMachine):
             bool(policy.file_roots),
             self._known(),
             self._made(),
-            tuple(self._taken),
+            (*self._taken, *self._before[0]),
+            self._focus,
             frozenset(
                 reply.get("family", "") for step in self.world.script for reply in step.get("said", ())
             ),
@@ -291,6 +312,7 @@ class EngineMachine(RuleBasedStateMachine):
         """Return what the agent shows before its first call: in the code and the schemas of the host's own tools."""
         builtin = {tool.name for tool in builtin_tools()}
         own = [tool for tool in self.world.engine.tools if tool.name not in builtin]
+        self._own = [tool.name for tool in own]
         code = of_code([*(tool.run for tool in own), type(self)])
         return distinct([*code, *of_schemas([tool.spec() for tool in own])])
 
@@ -300,12 +322,16 @@ class EngineMachine(RuleBasedStateMachine):
         for call in calls[self._learned :]:
             if call.returned:
                 self._taken.insert(0, (call.tool, call.arguments))
-            said = [of_result(call.tool, value) for value in call.returned]
-            said += [of_error(call.tool, message, call.arguments) for message in call.raised]
-            self._shown = distinct(chain(*said, self._shown))
+            made = call.tool, call.arguments
+            said = [of_result(made, value) for value in call.returned if call.tool in self._own]
+            said += [of_error(made, message) for message in call.raised]
+            self._said = distinct(chain(*said, self._said))
         self._learned = len(calls)
-        taken = distinct(item for _, values in self._taken for item in of_arguments(values))
-        return Pool(self.values, tuple(taken), tuple(self._shown))
+        taken = distinct(
+            item for _, values in (*self._taken, *self._before[0]) for item in of_arguments(values)
+        )
+        shown = distinct(chain(self._said, self._before[1], self._shown))
+        return Pool(self.values, tuple(taken), tuple(shown))
 
     @staticmethod
     def _phase(run: Run | None) -> Phase | None:
@@ -432,6 +458,9 @@ class EngineMachine(RuleBasedStateMachine):
             if not self._broken:
                 self._do({"do": "finish", "how": self._closing})
         finally:
+            if self._learning is not None:
+                self._known()
+                self._learning.add(self._taken, self._said)
             self.world.close()
             if self._folder is not None:
                 self._folder.cleanup()

@@ -432,7 +432,7 @@ def _parameters(draw: DrawFn, setting: Setting) -> Said:
 def _taken_or_drawn(draw: DrawFn, setting: Setting, tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments that fit; many are those of a call that succeeded, some of them changed."""
     drawn = draw(arguments(schema, setting.known))
-    taken = [values for name, values in setting.taken if name == tool][:4]
+    taken = [values for name, values in setting.taken if name == tool]
     if not taken or not draw(st.booleans()):
         return drawn
     kept = draw(st.sampled_from(taken))

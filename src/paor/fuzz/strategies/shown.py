@@ -35,6 +35,10 @@ _MODULES = 20
 _NOTHING: frozenset[str] = frozenset()
 
 
+Call = tuple[str, Mapping[str, Any]]
+"""A tool and its arguments."""
+
+
 class Shown(NamedTuple):
     """A value, and the words that it was shown under."""
 
@@ -91,18 +95,25 @@ def shown_in(value: Any, names: frozenset[str] = _NOTHING) -> Iterator[Shown]:
         yield Shown(names, value)
 
 
-def of_result(tool: str, value: Any) -> list[Shown]:
-    """Return what a result of a tool shows."""
+def of_result(call: Call, value: Any) -> list[Shown]:
+    """Return what a result of a tool shows, but for what it repeats of its arguments."""
     text, _ = json_of(value, lossy=True)
-    return distinct(shown_in(json.loads(text), words(tool)))
+    return _new(call, shown_in(json.loads(text), words(call[0])))
 
 
-def of_error(tool: str, message: str, arguments: Mapping[str, Any]) -> list[Shown]:
+def of_error(call: Call, message: str) -> list[Shown]:
     """Return what the words of a tool's error show, but for what they repeat of its arguments."""
-    given = [str(item.value) for item in of_arguments(arguments)]
-    names = words(tool)
-    found = (Shown(names, piece) for piece in pieces(message, marked=True))
-    return distinct(item for item in found if not any(str(item.value) in text for text in given))
+    return _new(call, (Shown(words(call[0]), piece) for piece in pieces(message, marked=True)))
+
+
+def _new(call: Call, found: Iterable[Shown]) -> list[Shown]:
+    given = [str(item.value) for item in of_arguments(call[1])]
+    given += [ascii(text)[1:-1] for text in given]
+
+    def is_new(value: Any) -> bool:
+        return not isinstance(value, str) or not any(value in text or text in value for text in given if text)
+
+    return distinct(item for item in found if is_new(item.value))
 
 
 def of_arguments(value: Any, name: str = "") -> Iterator[Shown]:
@@ -125,6 +136,41 @@ def distinct(items: Iterable[Shown]) -> list[Shown]:
         if key in found or len(found) < MOST:
             found[key] = found.get(key, _NOTHING) | item.names
     return [Shown(names, value) for (_, value), names in found.items()]
+
+
+_CALLS = 16
+"""Most calls of one tool that are kept for later examples."""
+
+
+class Learned:
+    """
+    What examples have shown, for later ones.
+
+    It is given to them as it stands when hypothesis begins with them: what changes while it runs would make of an example
+    that it takes again another one.
+
+    Attributes:
+        calls: Calls that succeeded, each once.
+        shown: Values that tools have returned or named in errors.
+    """
+
+    def __init__(self) -> None:
+        self.calls: dict[str, Call] = {}
+        self.shown: list[Shown] = []
+
+    def add(self, calls: Iterable[Call], shown: Iterable[Shown]) -> None:
+        """Take in an example."""
+        for tool, arguments in calls:
+            key = json.dumps([tool, arguments], sort_keys=True, default=str)
+            self.calls[key] = tool, dict(arguments)
+            same = [other for other, call in self.calls.items() if call[0] == tool]
+            if len(same) > _CALLS:
+                del self.calls[same[0]]
+        self.shown = distinct([*self.shown, *shown])
+
+    def now(self) -> tuple[tuple[Call, ...], tuple[Shown, ...]]:
+        """Return what is known now: the calls, and the values."""
+        return tuple(self.calls.values()), tuple(self.shown)
 
 
 class Pool(NamedTuple):
@@ -151,7 +197,15 @@ class Pool(NamedTuple):
         every = [item.value for item in by_words]
         named = [value for value in every if not isinstance(value, str) or re.search(r"[^a-z ]", value)]
         near = dict.fromkeys(number for number in _numbers_near(taken, every) if fits(number))
-        groups = [(4, taken[:8]), (3, [*near][:40]), (3, related[:8]), (1, related), (2, named), (1, every)]
+        often = 4 if taken and isinstance(taken[0], str) else 2
+        groups = [
+            (often, taken[:8]),
+            (3, [*near][:40]),
+            (3, related[:8]),
+            (1, related),
+            (2, named),
+            (1, every),
+        ]
         return [(weight, values) for weight, values in groups if values]
 
 
