@@ -166,6 +166,7 @@ class EngineMachine(RuleBasedStateMachine):
         self._runs = self._faults = self._learned = 0
         self._focus: frozenset[str] = frozenset()
         self._taken: list[Call] = []
+        self._failed: list[Call] = []
         self._said: list[Shown] = []
         self._folder = tempfile.TemporaryDirectory(prefix="paor-fuzz-") if self.on_disk else None
         path = os.path.join(self._folder.name, "runs.db") if self._folder is not None else ":memory:"
@@ -299,7 +300,7 @@ class EngineMachine(RuleBasedStateMachine):
             bool(policy.file_roots),
             self._known(),
             self._made(),
-            (*self._taken, *self._before[0]),
+            (*self._taken, *self._before.calls),
             self._focus,
             frozenset(
                 reply.get("family", "") for step in self.world.script for reply in step.get("said", ())
@@ -323,15 +324,17 @@ class EngineMachine(RuleBasedStateMachine):
             if call.returned:
                 self._taken.insert(0, (call.tool, call.arguments))
             made = call.tool, call.arguments
+            if call.raised:
+                self._failed.append(made)
             said = [of_result(made, value) for value in call.returned if call.tool in self._own]
             said += [of_error(made, message) for message in call.raised]
             self._said = distinct(chain(*said, self._said))
         self._learned = len(calls)
         taken = distinct(
-            item for _, values in (*self._taken, *self._before[0]) for item in of_arguments(values)
+            item for _, values in (*self._taken, *self._before.calls) for item in of_arguments(values)
         )
-        shown = distinct(chain(self._said, self._before[1], self._shown))
-        return Pool(self.values, tuple(taken), tuple(shown))
+        shown = distinct(chain(self._said, self._before.shown, self._shown))
+        return Pool(self.values, tuple(taken), tuple(shown), self._before.refused)
 
     @staticmethod
     def _phase(run: Run | None) -> Phase | None:
@@ -460,7 +463,7 @@ class EngineMachine(RuleBasedStateMachine):
         finally:
             if self._learning is not None:
                 self._known()
-                self._learning.add(self._taken, self._said)
+                self._learning.add(self._taken, self._failed, self._said)
             self.world.close()
             if self._folder is not None:
                 self._folder.cleanup()

@@ -433,10 +433,11 @@ def _taken_or_drawn(draw: DrawFn, setting: Setting, tool: str, schema: Mapping[s
     """Return arguments that fit; many are those of a call that succeeded, some of them changed."""
     drawn = draw(arguments(schema, setting.known))
     taken = [values for name, values in setting.taken if name == tool]
-    if not taken or not draw(st.booleans()):
+    if not taken or not draw(st.sampled_from((False, True, True))):
         return drawn
-    kept = draw(st.sampled_from(taken))
-    mixed = drawn | {name: value for name, value in kept.items() if draw(st.integers(0, 2))}
+    kept = draw(st.sampled_from(taken[: draw(st.sampled_from((1, 3, len(taken))))]))
+    changed = draw(st.sampled_from([*drawn, ""]))  # one of them, or none
+    mixed = {**kept, changed: drawn[changed]} if changed else dict(kept)
     return drawn if ParameterSchema(schema).check(mixed) else mixed
 
 

@@ -14,6 +14,7 @@ import json
 import re
 import sys
 import sysconfig
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
@@ -116,16 +117,21 @@ def _new(call: Call, found: Iterable[Shown]) -> list[Shown]:
     return distinct(item for item in found if is_new(item.value))
 
 
-def of_arguments(value: Any, name: str = "") -> Iterator[Shown]:
-    """Yield the texts and numbers in the arguments of a call, each as it is."""
+def of_arguments(arguments: Mapping[str, Any]) -> list[Shown]:
+    """Return the texts and numbers in the arguments of a call, each as it is."""
+    return [Shown(words(name), value) for name, value in scalars(arguments)]
+
+
+def scalars(value: Any, name: str = "") -> Iterator[Argument]:
+    """Yield the texts and numbers in the arguments of a call, each with the name that it is under."""
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield from of_arguments(item, str(key))
+            yield from scalars(item, str(key))
     elif isinstance(value, list | tuple):
         for item in value:
-            yield from of_arguments(item, name)
+            yield from scalars(item, name)
     elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        yield Shown(words(name), value)
+        yield name, value
 
 
 def distinct(items: Iterable[Shown]) -> list[Shown]:
@@ -142,6 +148,13 @@ _CALLS = 16
 """Most calls of one tool that are kept for later examples."""
 
 
+Argument = tuple[str, Any]
+"""The name of an argument, and a text or a number that it had."""
+
+_REFUSALS = 3
+"""Calls with a value that have to fail, and none to succeed, for the value not to be drawn again under that name."""
+
+
 class Learned:
     """
     What examples have shown, for later ones.
@@ -152,15 +165,20 @@ class Learned:
     Attributes:
         calls: Calls that succeeded, each once.
         shown: Values that tools have returned or named in errors.
+        failed, taken: How often a call with an argument failed; the arguments of calls that succeeded.
     """
 
     def __init__(self) -> None:
+        self.failed: Counter[Argument] = Counter()
+        self.taken: set[Argument] = set()
         self.calls: dict[str, Call] = {}
         self.shown: list[Shown] = []
 
-    def add(self, calls: Iterable[Call], shown: Iterable[Shown]) -> None:
+    def add(self, calls: Sequence[Call], failed: Sequence[Call], shown: Iterable[Shown]) -> None:
         """Take in an example."""
-        for tool, arguments in calls:
+        self.failed.update(item for call in failed for item in scalars(call[1]))
+        self.taken.update(item for call in calls for item in scalars(call[1]))
+        for tool, arguments in reversed(calls):
             key = json.dumps([tool, arguments], sort_keys=True, default=str)
             self.calls[key] = tool, dict(arguments)
             same = [other for other, call in self.calls.items() if call[0] == tool]
@@ -168,9 +186,18 @@ class Learned:
                 del self.calls[same[0]]
         self.shown = distinct([*self.shown, *shown])
 
-    def now(self) -> tuple[tuple[Call, ...], tuple[Shown, ...]]:
-        """Return what is known now: the calls, and the values."""
-        return tuple(self.calls.values()), tuple(self.shown)
+    def now(self) -> Known:
+        """Return what is known now."""
+        refused = {item for item, count in self.failed.items() if count >= _REFUSALS}
+        return Known(tuple(self.calls.values()), tuple(self.shown), frozenset(refused - self.taken))
+
+
+class Known(NamedTuple):
+    """What is known when hypothesis begins: calls that succeeded, values that were shown, arguments that are refused."""
+
+    calls: tuple[Call, ...] = ()
+    shown: tuple[Shown, ...] = ()
+    refused: frozenset[Argument] = frozenset()
 
 
 class Pool(NamedTuple):
@@ -181,22 +208,28 @@ class Pool(NamedTuple):
         hints: Values by the name of an argument, as a host lists them.
         taken: Arguments of calls that succeeded, the newest first, each under the words of its name.
         shown: Every other value, what was shown last first.
+        refused: Arguments with which calls only fail.
     """
 
     hints: Mapping[str, Sequence[Any]] = {}
     taken: tuple[Shown, ...] = ()
     shown: tuple[Shown, ...] = ()
+    refused: frozenset[Argument] = frozenset()
 
     def choices(self, name: str, fits: Callable[[Any], bool]) -> list[tuple[int, list[Any]]]:
         """Return values for the argument *name* that fit, in groups, with how often one of each group is drawn."""
         wanted = words(name)
         taken = [item.value for item in self.taken if item.names & wanted and fits(item.value)]
-        shown = [item for item in self.shown if fits(item.value)]
+        shown = [item for item in self.shown if fits(item.value) and (name, item.value) not in self.refused]
         by_words = sorted(shown, key=lambda item: -len(item.names & wanted))
         related = [item.value for item in by_words if item.names & wanted]
         every = [item.value for item in by_words]
         named = [value for value in every if not isinstance(value, str) or re.search(r"[^a-z ]", value)]
-        near = dict.fromkeys(number for number in _numbers_near(taken, every) if fits(number))
+        near = dict.fromkeys(
+            number
+            for number in _numbers_near(taken, every)
+            if fits(number) and (name, number) not in self.refused
+        )
         often = 4 if taken and isinstance(taken[0], str) else 2
         groups = [
             (often, taken[:8]),
