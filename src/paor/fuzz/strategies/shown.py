@@ -18,7 +18,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...states.run.spec import ToolSpec
@@ -32,6 +31,9 @@ _LONG = 40
 
 _MODULES = 20
 """Most modules of the host that are read."""
+
+_NOT_THE_HOSTS = tuple({sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")})
+"""Folders of the standard library and of installed packages."""
 
 _NOTHING: frozenset[str] = frozenset()
 
@@ -112,7 +114,9 @@ def _new(call: Call, found: Iterable[Shown]) -> list[Shown]:
     given += [ascii(text)[1:-1] for text in given]
 
     def is_new(value: Any) -> bool:
-        return not isinstance(value, str) or not any(value in text or text in value for text in given if text)
+        return not isinstance(value, str) or not any(
+            value in text or (len(text) > 3 and text in value) for text in given
+        )
 
     return distinct(item for item in found if is_new(item.value))
 
@@ -290,13 +294,9 @@ def _of_schema(schema: Any, names: frozenset[str]) -> Iterator[Shown]:
 def of_code(functions: Iterable[Callable[..., Any] | type | None]) -> tuple[Shown, ...]:
     """Return the constants of the modules in which *functions* are, and of the host's own modules that those use."""
     start = (getattr(_unwrapped(function), "__module__", None) for function in functions)
-    found = dict.fromkeys(name for name in start if name and not _is_ours(name))
-    for name in found:  # more are added on the way
-        for other in _used_by(name):
-            if len(found) < _MODULES:
-                found.setdefault(other)
-        if len(found) >= _MODULES:
-            break
+    found = list(dict.fromkeys(name for name in start if name and not _is_ours(name)))
+    for name in found:  # those that it uses are added on the way
+        found += [other for other in _used_by(name) if other not in found][: max(0, _MODULES - len(found))]
     return tuple(distinct(item for name in found for item in _of_module(name)))
 
 
@@ -311,6 +311,7 @@ def _is_ours(name: str) -> bool:
     return name.partition(".")[0] in (__name__.partition(".")[0], "builtins")
 
 
+@lru_cache(maxsize=256)
 def _used_by(name: str) -> list[str]:
     """Return modules that a module has got something from, as far as they are the host's own."""
     values = [*vars(sys.modules.get(name, sys)).values()] if name in sys.modules else []
@@ -325,8 +326,7 @@ def _is_hosts(other: str, name: str) -> bool:
     if not file or _is_ours(other) or not file.endswith(".py"):
         return False
     same = other.partition(".")[0] == name.partition(".")[0]
-    places = (sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib"))
-    return same or not any(Path(file).is_relative_to(place) for place in places)
+    return same or not file.startswith(_NOT_THE_HOSTS)
 
 
 @lru_cache(maxsize=256)
