@@ -31,6 +31,7 @@ EXTRAS = {
     "fuzz": "adds hypothesis for `paor fuzz`",
     "postgres": "keeps journals in PostgreSQL",
     "temporal": "lets Temporal place runs",
+    "sign": "signs heads",
     "inspect": "serves `paor inspect`",
     "all": "has them all",
 }

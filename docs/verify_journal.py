@@ -3,6 +3,7 @@
 import json
 import sqlite3
 import sys
+from base64 import b64encode
 from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -116,6 +117,15 @@ def check_stored(db, spec, claims, results, unobserved, first, count, whole=True
     yield from (f"payloads n {n}: erased and not recorded, or recorded and not erased" for n in sorted(gone))
 
 
+def checkpoint(text):  # origin, number, root of a Merkle tree, heads; below an empty line its signatures
+    (_, number, root, *heads), ended = text.partition("\n\n")[0].split("\n"), "\n\n" in text
+    level = [sha256(b"\0" + head.encode()).digest() for head in heads] or [sha256(b"").digest()]
+    while len(level) > 1:
+        pairs = zip(level[::2], level[1::2], strict=False)
+        level = [sha256(b"\1" + one + two).digest() for one, two in pairs] + level[len(level) & ~1 :]
+    return heads if ended and [number, root] == [str(len(heads)), b64encode(level[0]).decode()] else None
+
+
 def check_file(db, heads, unsound):
     yield from (f"file: {text}" for (text,) in db.execute("PRAGMA integrity_check(20)") if text != "ok")
     made = db.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall()
@@ -129,17 +139,16 @@ def check_file(db, heads, unsound):
     for spec in db.execute("SELECT * FROM specs ORDER BY run").fetchall():
         for defect in check_run(db, spec, unsound):
             yield f"run {unsound.setdefault(spec['run_id'], spec['run_id'])}, {defect}"
-    for run_id, seq, told in (map(head.get, ("run_id", "head_seq", "head_hash")) for head in heads["runs"]):
-        if [found and found.hex() for (found,) in db.execute(HEAD, (run_id, seq))] != [told]:
+    for seq, told, run_id in (head.split(" ", 2) for head in heads):
+        if [found and found.hex() for (found,) in db.execute(HEAD, (run_id, int(seq)))] != [told]:
             yield f"run {run_id}, head seq {seq}: is not there any more"
 
 
 def main(file="", kept="", *more, logs=("wal", "journal")):
     path, ours, found = Path(file).resolve(), False, 0
     try:  # with neither log nor journal nobody has the file open, and reading it must not create one
-        text = Path(kept).read_text("utf-8").strip() if kept else ""  # canonical JSON with its digest
-        heads = {"format": "paor-heads", "runs": loaded(text).get("runs", ()), "version": 1}
-        fits = not kept or JCS(heads | {"digest": sha256(JCS(heads).encode()).hexdigest()}) == text
+        heads = checkpoint(Path(kept).read_text("utf-8")) if kept else []
+        fits = heads is not None
         still, written = not any(Path(f"{path}-{log}").exists() for log in logs), path.stat().st_mtime_ns
         ours = path.open("rb").read(72)[68:] == b"paor" and fits and not more
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{'&immutable=1' * still}", uri=True)) as db:

@@ -2,10 +2,10 @@
 A patch is Done only once its tests pass.
 
     python examples/machines/verifying.py
-    paor check --app verifying:engine                  # in this folder
+    paor check --app verifying:engine --never "Done without Verifying"      # in this folder
     paor diagram --app verifying:engine --format svg --output verifying.svg
 
-Before Done the run goes through a phase of its own, which calls ``tests.run``, whatever the model thinks. What failed goes into the next plan, at
+Every way to Done goes through a phase of its own, which calls ``tests.run``, whatever the model thinks and whatever is used up. What failed goes into the next plan, at
 most three times. The model is a script; the patches, the tests and the process that runs them are real.
 """
 
@@ -32,10 +32,10 @@ def where(context: GuardContext) -> dict[str, Any]:
 MACHINE = (
     Machine.standard()
     .phase(Phase("Verifying", tool="tests.run", arguments=where))
-    .row("Reviewing", "verify", "Verifying", when="review_success", before="finish")
     .row("Verifying", "finish", "Done", when="succeeded")
     .row("Verifying", "rework", "Planning", at_most=3)
     .row("Verifying", "give_up", "Failed")
+    .gate("Done", "Verifying")
 )
 # end
 

@@ -7,6 +7,9 @@ each is a pure function of a `GuardContext`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from .fsm.decision.guard_context import GuardContext
 from .fsm.machine import guards
 from .fsm.machine.machine import Machine
@@ -54,6 +57,7 @@ __all__ = [
     "ToolResult",
     "Unaffordable",
     "Visit",
+    "breaks",
     "defects_of",
     "guards",
     "should_continue",
@@ -70,3 +74,20 @@ def defects_of(machine: Machine) -> tuple[MachineDefect, ...]:
     from .fsm.check.checker import machine_defects  # which a module of guards need not load
 
     return machine_defects(machine)
+
+
+def breaks(machine: Machine, never: str, path: Mapping[str, Any]) -> bool:
+    """
+    Return whether a walk that `paor check` has shown still breaks a property: the regression test of what was mended.
+
+    Args:
+        machine: That decides now.
+        never: The property, such as ``"Done without Verifying"``; one of ``--always`` as ``A without ever B``.
+        path: The walk, as the finding holds it: JSON data.
+
+    Raises:
+        UsageError: *never* is no property of the machine.
+    """
+    from .fsm.check.checker import breaks as walked
+
+    return walked(machine, never, path)

@@ -226,9 +226,9 @@ def test_a_finding_on_the_command_line_comes_with_its_walk(
     defect = next(item for item in DEFECTS if item.name == "denied actions are selected")
     finding = found(defect, FEW)[0]
     check = Check((finding,), 1, 1)
-    monkeypatch.setattr("paor.cli.commands.check.examined", lambda engine, modes: check)
+    monkeypatch.setattr("paor.cli.commands.check.examined", lambda engine, **options: check)
     said = shell("check")
-    assert said.code == 2 and said.out.startswith(
+    assert said.code == 1 and said.out.startswith(
         "Planning.select: the action is not allowed\n  0 Planning: select"
     )
     assert shell("check", "--json").json["findings"][0]["path"]["steps"][-1]["phase"] == "Planning"

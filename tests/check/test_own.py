@@ -371,4 +371,4 @@ def test_the_command_names_the_phases_and_rows_of_an_own_machine(shell: Shell) -
 def test_the_command_finds_a_guard_that_raises(shell: Shell) -> None:
     (shell.folder / "wary_desk.py").write_text(APP.replace("{errors}", "context.values['patience']"))
     said = shell("check", "--app", "wary_desk:engine", "--mode", "batch")
-    assert said.code == 2 and "guard two_failures: two_failures raised KeyError: 'patience'" in said.out
+    assert said.code == 1 and "guard two_failures: two_failures raised KeyError: 'patience'" in said.out

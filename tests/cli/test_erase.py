@@ -8,6 +8,8 @@ from contextlib import closing
 
 import pytest
 
+from paor import Journal
+
 from ..support.cli_support import PARAMETERS, SELECT, STOP, SUCCESS, Shell
 
 SECRET = "sk-proj-Zm9vYmFyYmF6cXV4MTIz"
@@ -186,7 +188,46 @@ def test_an_import_that_fails_leaves_no_new_journal_behind(shell: Shell) -> None
 
 def test_a_file_of_heads_that_is_something_else_is_told_in_one_short_line(shell: Shell) -> None:
     """Whatever is in it."""
-    (shell.folder / "heads.json").write_bytes(b"SQLite format 3\0" + bytes(range(256)) * 100)
+    (shell.folder / "heads.txt").write_bytes(b"SQLite format 3\0" + bytes(range(256)) * 100)
     assert shell("run", "Say something", "--model", "offline").code in (0, 1)
-    said = shell("verify", "--head", "heads.json")
+    said = shell("verify", "--heads", "heads.txt")
     assert said.code == 2 and len(said.err) < 200 and len(said.err.splitlines()) == 1
+
+
+def test_runs_that_ended_long_ago_are_erased_and_others_stay(shell: Shell) -> None:
+    """One that has not ended stays, however old; a second time nothing is due."""
+    for objective in ("The first secret", "The second secret"):
+        assert shell("run", objective, "--model", "offline").code in (0, 1)
+    old, new = (row["run_id"] for row in reversed(shell("runs", "--json").json))
+    with Journal(shell.folder / "paor.db") as journal:
+        ended = journal.run(old).ended_at
+        assert ended is not None
+        nothing = journal.erase_older_than(180 * 86_400)
+        (found,) = journal.erase_older_than(0, dry_run=True, at=ended + 1)
+        assert nothing == [] and found.run_id == old and found.erased[old] > 0
+        (done,) = journal.erase_older_than(0, reason="RETENTION", at=ended + 1)
+        assert (done.run_id, done.scrubbed) == (old, True)
+        assert journal.erase_older_than(0, at=ended + 1) == [] and journal.verify() == []
+        assert journal.run(new).objective == "The second secret" and journal.run(old).objective is None
+    assert b"first secret" not in (shell.folder / "paor.db").read_bytes()
+
+
+def test_an_age_below_the_least_one_erases_nothing(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can be set, and is told."""
+    assert shell("run", "Say something", "--model", "offline").code in (0, 1)
+    shell("erase", "--older-than", "29d").refused("--older-than 29d is below --min-age 30d", code=2)
+    said = shell("erase", "--older-than", "30d")
+    assert (said.code, said.out) == (
+        0,
+        "no run is due\n",
+    ) and "older than 30d (at least 30d): 0 runs" in said.err
+    monkeypatch.setenv("PAOR_ERASE_MIN_AGE", "52w")
+    shell("erase", "--older-than", "180d").refused("is below --min-age 364d", code=2)
+    assert (
+        shell("erase", "--older-than", "0s", "--min-age", "0s", "--dry-run", "--json").json[0]["dry_run"]
+        is True
+    )
+    for wrong in ("x", "-1d", "1", "1y", "1.5d", "9999999d"):
+        assert shell("erase", "--older-than", wrong).code == 2
+    assert shell("erase", "last", "--older-than", "40d").code == 2
+    assert shell("erase", "--older-than", "400d", "--force").code == 2

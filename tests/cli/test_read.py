@@ -350,8 +350,8 @@ def test_doctor_reports_a_journal_that_is_none(shell: Shell, shop: str) -> None:
 def test_every_command_has_help_with_an_example_and_the_common_options(shell: Shell) -> None:
     listed = shell("--help").out
     names = words("""
-        run chat resume recover worker cancel fork runs show verify replay why diff query export import erase
-        report inspect trace mcp diagram validate check fuzz tools doctor completion
+        run chat resume recover worker cancel fork runs show verify heads replay why diff backtest bisect query export
+        import erase report inspect trace mcp diagram validate check fuzz tools doctor completion
     """)
     commands = listed.partition("Commands:\n")[2].splitlines()
     assert tuple(line.split()[0] for line in commands) == names

@@ -58,7 +58,10 @@ def odd_machines(draw: st.DrawFn) -> Machine:
 
 
 def steps_of(machine: Machine) -> set[str]:
-    return {f"{row.source}|{row.trigger}|{row.dest}" for row in machine.rows}
+    """But for those of paor's own that a gate has turned, which no run takes."""
+    gates = machine.host.gates
+    rows = (row for row in machine.rows if row.host or gates.get(row.dest, row.source) == row.source)
+    return {f"{row.source}|{row.trigger}|{row.dest}" for row in rows}
 
 
 def parsed(picture: Playable) -> ET.Element:

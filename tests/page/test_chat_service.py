@@ -108,6 +108,9 @@ def test_words_come_and_a_reload_goes_on_where_it_was(desk: Desk, chromium: Any)
         shows(page, "Both are", "section p")
         assert page.locator("section p").inner_text() == "Both are "[:-1]
         assert page.locator("section li").count() == 2
+        page.locator("section tr").nth(1).wait_for()
+        cells = page.locator("section td").all_inner_texts()
+        assert cells == ["O-1", "Leeds", "250", "O-2", "Leeds", "250"]
         page.reload()
         shows(page, "Both are", "section p")
         assert page.locator("section li").count() == 2

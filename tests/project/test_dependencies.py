@@ -48,6 +48,7 @@ DEVELOPING = {"dev", "docs"}
 
 USED_BY = {
     "src/paor/fsm/journal/postgres/": ("postgres",),
+    "src/paor/fsm/verify/heads.py": ("sign",),
     "src/paor/fsm/workflow/": ("workflow",),
     "src/paor/prompts/clients/": ("openai", "anthropic"),
     "src/paor/prompts/clients/wire/chat_completions.py": ("openai",),
@@ -221,6 +222,7 @@ NEEDS = {
     "run x --model anthropic:m": "anthropic",
     "tools --mcp ./server.py": "mcp",
     "runs --journal postgresql://nobody@127.0.0.1:1/x": "postgres",
+    "heads --journal there/runs.db --sign a.txt": "sign",
     "fuzz": "fuzz",
     "inspect": "inspect",
     "mcp": "mcp",

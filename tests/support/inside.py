@@ -37,7 +37,7 @@ from paor.fsm.report.run_lines import run_line
 from paor.fsm.runtime import loop
 from paor.fsm.transfer.export import export_runs, in_order, line_bytes
 from paor.fsm.transfer.text_search import EXCERPT, Excerpts, form
-from paor.fsm.verify.heads import BYTES_MAX, heads_file, read
+from paor.fsm.verify.heads import BYTES_MAX, Checkpoint, read, root_of
 from paor.fsm.verify.verify import Defect
 from paor.prompts.building.templates import default_templates
 from paor.prompts.clients.background_loop import ask
@@ -67,6 +67,7 @@ __all__ = [
     "ROWS",
     "SPECIFYING",
     "TABLE",
+    "Checkpoint",
     "Counters",
     "Defect",
     "Excerpts",
@@ -98,7 +99,6 @@ __all__ = [
     "default_templates",
     "export_runs",
     "form",
-    "heads_file",
     "in_order",
     "initial_run",
     "line_bytes",
@@ -112,6 +112,7 @@ __all__ = [
     "restore",
     "restore_run",
     "root_hash",
+    "root_of",
     "rows_of",
     "run_line",
     "salted_digest",

@@ -23,7 +23,7 @@ from paor.audit import Head
 from paor.errors import JournalDamaged
 
 from ..support.erasing import erase_by_hand
-from ..support.inside import heads_file
+from ..support.inside import Checkpoint
 from . import tampering
 from .tampering import Case, Tamperer
 from .test_verify import SCRIPT, VERIFIER
@@ -50,7 +50,7 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Victim:
         heads = journal.heads()
         assert journal.verify(heads) == []
     file = folder / "heads.json"
-    file.write_bytes(heads_file(heads))
+    file.write_bytes(Checkpoint("paor/heads", heads).file())
     with closing(sqlite3.connect(path)) as connection:  # one file, no log: a case is made by copying bytes
         assert connection.execute("PRAGMA journal_mode = DELETE").fetchone() == ("delete",)
     return Victim(path.read_bytes(), heads, file, Tamperer(path))
@@ -117,7 +117,7 @@ def test_the_commands_say_so_too(seed: int, victim: Victim, tmp_path: Path) -> N
     path = tmp_path / "runs.db"
     case = tampered(victim, path, seed)
     commands = (
-        [sys.executable, "-m", "paor", "verify", "--journal", str(path), "--head", str(victim.file)],
+        [sys.executable, "-m", "paor", "verify", "--journal", str(path), "--heads", str(victim.file)],
         [sys.executable, "-I", str(SCRIPT), str(path), str(victim.file)],
     )
     for command in commands:

@@ -142,9 +142,9 @@ def test_verifying_while_another_process_writes(tmp_path: Path) -> None:
 
 
 def test_the_script_keeps_its_promises() -> None:
-    """At most 160 lines for two versions of the schema, nothing but the standard library, and nothing of the package."""
+    """At most 170 lines for two versions of the schema and signed heads, nothing but the standard library, and nothing of the package."""
     text = SCRIPT.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 160
+    assert len(text.splitlines()) <= 170
     imported = set(re.findall(r"(?m)^(?:import|from) (\w+)", text))
     assert imported <= set(sys.stdlib_module_names)
 

@@ -87,9 +87,12 @@ COMMANDS = {
     "runs": ("read", "List the runs of a journal."),
     "show": ("show", "Show what a run did."),
     "verify": ("verify", "Check that a journal is whole and unaltered."),
+    "heads": ("verify", "Write where every run ends, signed, to keep elsewhere."),
     "replay": ("read", "Derive runs again and compare with the record."),
     "why": ("audit", "Explain what decided a row of a run."),
     "diff": ("audit", "Compare two runs: the first difference and its cause."),
+    "backtest": ("trials", "Derive recorded runs again with other settings."),
+    "bisect": ("trials", "Name the setting that makes two runs or two apps differ."),
     "query": ("query", "Ask the journal a question in SQL."),
     "export": ("transfer", "Print runs as JSON lines."),
     "import": ("transfer", "Import runs from JSON lines into a journal."),
@@ -158,7 +161,7 @@ def _group() -> click.Group:
         Start:   paor run "Summarise the obligations" --document contract.pdf
         Talk:    paor chat
         Look:    paor runs, paor show last --steps
-        Audit:   paor verify, paor replay, paor why, paor diff
+        Audit:   paor verify, paor replay, paor why, paor diff, paor backtest, paor bisect
         """
         if context.invoked_subcommand is None:
             click.echo(context.get_help())

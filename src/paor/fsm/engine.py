@@ -98,6 +98,8 @@ class Engine:
             workflow files walk the standard one in any case, and so does the run of a workflow; its tasks walk this one.
         values: Called with a run's id and its phase where the machine's `ask_values` says so; gives values for guards, which are
             journaled. A coroutine function is awaited. What it raises ends the drive, not the run: a resume asks again.
+        never: What no run may do, such as ``["Done without Verifying", "pay.* without approval"]``, in the language of
+            ``docs/checking.md``. A row that would do it is refused with `ForbiddenRow`, before anything is written or called.
 
     Raises:
         UsageError: An unusable model, tool, template, schema, or machine, with everything that is wrong with it.
@@ -122,6 +124,7 @@ class Engine:
         deps: Any = None,
         machine: Machine | None = None,
         values: ValuesPort | None = None,
+        never: str | Sequence[str] = (),
     ) -> None:
         settings = settings_of(
             model,
@@ -136,6 +139,7 @@ class Engine:
             deps=deps,
             machine=machine,
             values=values,
+            never=never,
         )
         catalogs, listeners = compile_catalogs(settings), (*hooks_of(hooks), *callbacks_of(settings.machine))
         # the journal is opened last: an argument that cannot be used leaves no file and no connection behind
@@ -1061,6 +1065,19 @@ class Engine:
         So does a tool that it does not have, so that the difference shows where the tool is used.
         """
         return self._runner.settings.current_spec(spec)
+
+    def trial_spec(self, spec: Spec) -> Spec:
+        """
+        Return *spec* with all of this engine's settings in the place of those of the engine that recorded it.
+
+        A policy, rules, instructions, a machine, a template that this engine does not have are gone. Its limits hold as far as it
+        was given any, also where the run brought others. The run keeps its list of tools without those that this engine does not
+        have; an engine without tools of its own leaves the list as it is.
+
+        Args:
+            spec: What a run was started with.
+        """
+        return self._runner.settings.current_spec(spec, whole=True)
 
     def changes(self, run: Run | str) -> tuple[ChangedPart, ...]:
         """

@@ -435,6 +435,39 @@ class Journal:
             for run_id in rounds
         ]
 
+    def erase_older_than(
+        self,
+        age_s: float,
+        *,
+        others: Others = "keep",
+        reason: str | None = None,
+        dry_run: bool = False,
+        at: int | None = None,
+    ) -> list[ErasureResult]:
+        """
+        Erase all texts of every run that ended longer ago than *age_s*; a run that has not ended stays.
+
+        Args:
+            age_s: In seconds.
+            others: What to do in younger runs that hold text of one: ``keep`` leaves it there and names them in the result.
+            reason, dry_run: As for `erase`.
+            at: Microseconds since the epoch from which the age is counted; default now.
+
+        Returns:
+            What was done with each run of which something was left.
+
+        Raises:
+            UsageError: An age that is none.
+            LeaseHeld, JournalBusy: See `erase`.
+        """
+        from .journal.leases import now_us
+        from .transfer.erasure import erase_ended_before
+
+        if not isinstance(age_s, int | float) or isinstance(age_s, bool) or not 0 <= age_s < 1e10:
+            raise UsageError(f"age_s {age_s!a:.40}: expected seconds from 0")
+        before = (now_us() if at is None else at) - round(age_s * 1e6)
+        return erase_ended_before(self.store, before, others=others, reason=reason, dry_run=dry_run)
+
     def finish_erasing(self) -> bool:
         """
         Remove old copies that an interrupted erasure has left in the file; return whether there was one.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, cast
+import re
+from collections.abc import Iterator, Sequence
+from pprint import pformat
+from typing import TYPE_CHECKING, Any, cast
 
 import click
+from click.core import ParameterSource
 
 from ...fsm.check.checker import MODES
 from ...fsm.check.checker import check as examined
@@ -14,14 +17,17 @@ from ...fsm.engine import Engine
 from ...fsm.journal_api import Journal
 from ...fsm.machine.machine import Machine
 from ...fsm.machine.updates import CHANGES
+from ...fsm.replay.happened import broken_rows, known_machines, recorded_properties
 from ...fsm.workflow.source import CHARS_MAX
 from ...fsm.workflow.validate import Kind, Report
 from ...fsm.workflow.validate import validate as validated
+from ...states.base.errors import Erased, UsageError
 from ...tools.catalog import Catalog
 from ..support.app import engine_of, tools_of
+from ..support.journals import reading
 from ..support.json_input import standard_input, text_file
-from ..support.options import app_option, command
-from ..support.streams import OK, USAGE, say, say_json, tell
+from ..support.options import app_option, command, option
+from ..support.streams import OK, RUN_FAILED, USAGE, say, say_json, tell
 from ..support.text import count, one_line
 
 if TYPE_CHECKING:
@@ -29,7 +35,11 @@ if TYPE_CHECKING:
 
 
 @command(
-    "check", "paor check", "paor check --app shop:engine", "paor check --app shop:engine --mode react --json"
+    "check",
+    "paor check",
+    "paor check --app shop:engine --mode react --json",
+    "paor check --app shop:engine --never 'pay.* without approval'",
+    "paor check --journal runs.db --always 'refund.* before mail.send'",
 )
 @app_option()
 @click.option(
@@ -37,9 +47,23 @@ if TYPE_CHECKING:
     type=click.Choice(MODES),
     help="Explore the runs of one mode, or of the profile native; default all.",
 )
-def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int:
+@option(
+    "--never",
+    "PROPERTY",
+    "What no run may do: A, A without B, or A without ever B; repeatable.",
+    multiple=True,
+)
+@option("--always", "PROPERTY", "What comes before what: B before A; repeatable.", multiple=True)
+def check(
+    app: str | None,
+    mode: str | None,
+    never: tuple[str, ...],
+    always: tuple[str, ...],
+    journal: str,
+    as_json: bool,
+) -> int:
     """
-    Check an engine: its policy, and by exhaustive exploration its machine.
+    Check an engine: its policy, and by exhaustive exploration its machine; or the runs of a journal.
 
     Policy: it finds rules that can never fire, and notes tools that no run can use. Machine, with the engine's
     limits: every phase is reached and can reach an end, every outcome has a row, no row is useless, every loop
@@ -47,28 +71,114 @@ def check(app: str | None, mode: str | None, journal: str, as_json: bool) -> int
     its guards say; its functions are called, too, and may neither raise nor change anything. Without --app the
     engine of the command line is checked. Nothing is run, and no journal is opened.
 
-    Exit codes: 0 nothing found; 2 with a line for each finding, and below it a path that leads to it.
+    A and B of a property are phases, triggers, guards and patterns of tools, B of a tool's call also approval. A without B: A
+    is never entered, taken or called unless B was since the last call with an effect. A property that does not hold
+    is shown with a shortest run that breaks it, as rows and as a pytest case. With --journal the properties are held to its
+    runs, and nothing else is checked.
+
+    Exit codes: 0 nothing found; 1 with a line for each finding, and below it a path that leads to it; 2 for a property
+    or an option that is none.
     """
+    if click.get_current_context().get_parameter_source("journal") is ParameterSource.COMMANDLINE:
+        if not never and not always:
+            raise UsageError("check --journal holds its runs to --never and --always: give one of them")
+        return _recorded(app, never, always, journal, as_json=as_json)
     with Journal(":memory:") as nowhere:
         engine = engine_of(app, nowhere) if app is not None else Engine("offline", journal=nowhere)
-        found = examined(engine, modes=MODES if mode is None else (cast("Form", mode),))
+        modes = MODES if mode is None else (cast("Form", mode),)
+        found = examined(engine, modes=modes, never=never, always=always)
         tools, machine = len(engine.tools), engine.machine
     if as_json:
-        say_json({**found.wire(), "machine": _own_parts(machine), "tools": tools})
-        return OK if found.ok else USAGE
+        data = {**found.wire(), "machine": _own_parts(machine), "tools": tools}
+        cases = {item.place: _test_of(app, item) for item in found.findings if item.code == "forbidden"}
+        say_json({**data, "tests": cases} if cases else data)
+        return OK if found.ok else RUN_FAILED
     for finding in found.findings:
         say(str(finding), *_walk(finding))
+        if finding.code == "forbidden":
+            say("", _test_of(app, finding))
     for note in found.notes:
         say(f"note  {note}")
     if not found.ok:
         explored = f"{found.states:,} states and {found.edges:,} edges explored"
         tell(f"paor check: {count(len(found.findings), 'finding')}; {explored}")
-        return USAGE
+        return RUN_FAILED
     unused = sum(note.code == "never_allowed" for note in found.notes)
     usable = f"{count(tools - unused, 'tool')} of {tools}" if unused else "every tool"
     say(f"ok  policy and {count(tools, 'tool')}: every rule can fire, {usable} can be used")
     say(*_proven(found), *_own_lines(machine))
+    say(*(f"ok  never {text}" for text in never), *(f"ok  always {text}" for text in always))
     return OK
+
+
+def _recorded(
+    app: str | None, never: Sequence[str], always: Sequence[str], path: str, *, as_json: bool
+) -> int:
+    """Hold the runs of a journal to properties."""
+    with reading(path) as journal:
+        if app is not None:
+            with Journal(":memory:") as nowhere:
+                machines = [engine_of(app, nowhere).machine]
+        else:
+            machines = known_machines(journal.reader)
+        held = recorded_properties(machines, never, always)
+        broken, unknown, runs = list[dict[str, Any]](), list[str](), 0
+        for run in journal.runs():
+            runs += 1
+            try:
+                for prop, row in broken_rows(journal.reader, run.run_id, held):
+                    place = {"run_id": run.run_id, "seq": row.seq, "property": prop.text}
+                    broken.append({**place, "row": f"{row.source}.{row.trigger}", "dest": row.dest})
+            except Erased:
+                unknown.append(run.run_id)
+    if as_json:
+        say_json({"ok": not broken, "runs": runs, "broken": broken, "erased": unknown})
+        return RUN_FAILED if broken else OK
+    for item in broken:
+        say(f"{item['run_id']} row {item['seq']}: {item['row']} to {item['dest']} breaks: {item['property']}")
+    for run_id in unknown:
+        say(f"note  {run_id}: what it called is erased, so nothing is known of it")
+    if broken:
+        tell(f"paor check: {count(len(broken), 'broken property')} in {count(runs, 'run')}")
+        return RUN_FAILED
+    say(*(f"ok  {prop.text}: in {count(runs, 'run')}" for prop in held))
+    return OK
+
+
+def _test_of(app: str | None, finding: Finding) -> str:
+    """Return the walk of a broken property as a pytest case."""
+    name = re.sub(r"\W+", "_", finding.place.replace("*", "any")).strip("_").lower()
+    made = "machine = Machine.standard()"
+    if app is not None:
+        module, _, attribute = app.partition(":")
+        made = (
+            f"found = import_module({module!r}).{attribute}\n"
+            '    with Journal(":memory:") as journal:\n'
+            "        machine = (found if isinstance(found, Engine) else found(journal)).machine"
+        )
+    needs, before, happens = finding.place.partition(" before ")
+    never = f"{happens} without ever {needs}" if before else finding.place
+    assert finding.path is not None, "a broken property has its walk"
+    # of a step only what came back: the rest follows, or does no longer
+    path = {"world": finding.path.world, "steps": [{"move": step.move} for step in finding.path.steps]}
+    shown = pformat(path, width=110, sort_dicts=False)
+    return _TEST.format(name=name, made=made, text=never, path=shown)
+
+
+_TEST = '''from importlib import import_module
+
+from paor import Engine, Journal, Machine
+from paor.machine import breaks
+
+
+def test_never_{name}() -> None:
+    """A walk that `paor check` found no longer does what never happens."""
+    {made}
+    assert not breaks(machine, {text!r}, PATH)
+
+
+PATH = {path}
+'''
 
 
 def _own_parts(machine: Machine) -> dict[str, list[str]]:
@@ -114,7 +224,8 @@ def _walk(finding: Finding) -> Iterator[str]:
         taken = f"{step.trigger} -> {step.dest}" if step.trigger else "nothing"
         held = [name if value else f"not {name}" for name, value in sorted(step.guards.items())]
         again = "  (the loop begins)" if finding.path is not None and finding.path.loop == number else ""
-        yield f"  {number} {step.phase}: {step.move['move']}: {taken}  [{', '.join(held)}]{again}"
+        call = f" of {step.move['as'][0]}" if "as" in step.move else ""
+        yield f"  {number} {step.phase}: {step.move['move']}{call}: {taken}  [{', '.join(held)}]{again}"
 
 
 BYTES_MAX = 4 * CHARS_MAX

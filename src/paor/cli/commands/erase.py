@@ -9,8 +9,9 @@ import click
 
 from ...fsm.journal_api import Journal
 from ...fsm.transfer.erasure import Others
+from ...states.base.errors import UsageError
 from ..support.journals import busy_timeout_s, find_run, reading
-from ..support.options import command, option
+from ..support.options import age, age_text, command, option
 from ..support.streams import say_either, tell
 from ..support.text import count
 
@@ -20,11 +21,27 @@ from ..support.text import count
     "paor erase last --all",
     "paor erase 0199d2b4-6f1e --document round1_task1_action0_input#0 --reason TICKET-17",
     "paor erase 0199d2b4-6f1e --document 0 --others erase",
+    "paor erase --older-than 180d --dry-run",
     "paor erase --finish",
 )
 @click.argument("name", metavar="[RUN]", required=False)
 @click.option("--all", "everything", is_flag=True, help="All content of the run.")
 @option("--conversation", "ID", "All content of every round of a conversation.")
+@option(
+    "--older-than",
+    "AGE",
+    "All content of every run that ended longer ago, such as 180d or 36h.",
+    callback=age,
+)
+@option(
+    "--min-age",
+    "AGE",
+    "Refuse an --older-than below this; default 30d.",
+    callback=age,
+    default="30d",
+    envvar="PAOR_ERASE_MIN_AGE",
+    show_envvar=True,
+)
 @option(
     "--document",
     "LABEL|NUMBER",
@@ -48,6 +65,8 @@ def erase(
     name: str | None,
     everything: bool,
     conversation: str | None,
+    older_than: int | None,
+    min_age: int,
     others: Others | None,
     dry_run: bool,
     finish: bool,
@@ -68,11 +87,21 @@ def erase(
         everything,
         finish,
         conversation is not None,
+        older_than is not None,
         *(bool(given[name]) for name in ("documents", "payloads")),
     )
     if sum(chosen) != 1:
-        raise click.UsageError("choose one of --all, --document, --payload, --conversation and --finish")
+        raise click.UsageError(
+            "choose one of --all, --document, --payload, --conversation, --older-than and --finish"
+        )
     alone = "--finish" if finish else "--conversation" if conversation is not None else ""
+    alone = "--older-than" if older_than is not None else alone
+    if older_than is not None and older_than < min_age:
+        raise UsageError(
+            f"--older-than {age_text(older_than)} is below --min-age {age_text(min_age)}: nothing was erased"
+        )
+    if older_than is not None and given["force"]:
+        raise UsageError("--force goes without --older-than, which leaves runs that have not ended")
     if bool(alone) is (name is not None):
         raise click.UsageError(f"{alone} goes without RUN" if alone else "Missing argument 'RUN'.")
     with reading(journal) as reader:  # a file that is not there is not created
@@ -84,7 +113,10 @@ def erase(
             note = "no old copies are left" if runs else "nothing was left to do"
             return say_either(as_json, {"runs": runs, "scrubbed": bool(runs)}, [note])
         options: dict[str, Any] = {"others": others or "refuse", "dry_run": dry_run}
-        if conversation is not None:
+        if older_than is not None:
+            options["others"] = others or "keep"
+            done = writer.erase_older_than(older_than, reason=given["reason"], **options)
+        elif conversation is not None:
             more = {name: given[name] for name in ("reason", "force")}
             done = writer.erase_conversation(conversation, **options, **more)
         else:
@@ -98,9 +130,11 @@ def erase(
     data = [asdict(one) | {"dry_run": dry_run} for one in done]
     code = say_either(
         as_json,
-        data if conversation is not None else data[0],
-        lines or [f"run {done[0].run_id}  nothing is left to erase"],
+        data[0] if not alone else data,
+        lines or [f"run {done[0].run_id}  nothing is left to erase" if done else "no run is due"],
     )
+    if older_than is not None and not as_json:
+        tell(f"older than {age_text(older_than)} (at least {age_text(min_age)}): {count(len(done), 'run')}")
     if not as_json:
         kept = dict.fromkeys(run_id for one in done for run_id in one.kept)
         tell(*(f"run {run_id} holds text of it {'too' if dry_run else 'still'}" for run_id in kept))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import datetime
 from itertools import chain
 from typing import Any
 
@@ -20,11 +19,11 @@ from ...fsm.lifecycle.subruns import open_question
 from ...fsm.replay.replay import Replay
 from ...fsm.replay.replay import replay as replay_run
 from ...states.base.errors import JournalDamaged, UsageError
-from ...states.run.labels import conversation_of, key_of, moment_of, value_text
+from ...states.run.labels import conversation_of, key_of, value_text
 from ...states.run.phase_names import PHASES
 from ..support.app import EngineOptions, engine_of
 from ..support.journals import ALONE, find_run, reading, short_id
-from ..support.options import METADATA, app_option, command, file_name, option
+from ..support.options import METADATA, SINCE, app_option, command, file_name, option
 from ..support.run_summary import question_line
 from ..support.streams import DAMAGED, DIVERGED, OK, say, say_json, tell
 from ..support.text import (
@@ -58,9 +57,9 @@ SHOWN = 20
 @option("--key", "TEXT", "Only the run that was started with this key.")
 @option("--conversation", "ID", "Only the rounds of this conversation.")
 @METADATA
-@option("--since", "TIME", "Only runs started since: 2026-05-31, 2026-05-31T18:00, 90m, 12h or 7d.")
+@SINCE
 @option("--limit", "N", f"Newest N runs, 0 for all; default {SHOWN}.", type=click.IntRange(min=0))
-def runs(limit: int | None, since: str | None, journal: str, as_json: bool, **wanted: Any) -> int:
+def runs(limit: int | None, since: int | None, journal: str, as_json: bool, **wanted: Any) -> int:
     """
     List the runs of a journal, newest first. With several conditions, a run must meet all of them.
 
@@ -72,7 +71,7 @@ def runs(limit: int | None, since: str | None, journal: str, as_json: bool, **wa
     "waiting_for", the question of a run that waits, and "used": its steps, tokens, cost and time.
     """
     conversation = conversation_of(wanted["conversation"]) or None
-    wanted |= {"conversation": conversation, "key": key_of(wanted["key"]), "since": _moment(since)}
+    wanted |= {"conversation": conversation, "key": key_of(wanted["key"]), "since": since}
     wanted["metadata"] = {name: _meanings(value) for name, value in wanted["metadata"].items()}
     with reading(journal) as reader:
         rows = reader.reader.with_objectives(reader.reader.runs(**wanted))
@@ -101,15 +100,6 @@ def _meanings(value: str) -> list[str]:
     with suppress(ValueError, UsageError):
         texts.append(value_text("", json.loads(value)))
     return texts
-
-
-def _moment(text: str | None) -> int | None:
-    """Return a moment as microseconds since the epoch: a local date or time, or how long ago it was."""
-    if text is None:
-        return None
-    if (found := moment_of(text, datetime.now().astimezone())) is not None:
-        return found
-    raise UsageError(f"--since {text!r}: expected a date, a time such as 2026-05-31T18:00, or 90m, 12h, 7d")
 
 
 RUN_COLUMNS = (

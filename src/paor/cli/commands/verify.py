@@ -1,60 +1,60 @@
-"""`paor verify`: does a journal hold, by itself and against heads that were kept elsewhere?"""
+"""`paor verify` and `paor heads`: does a journal hold, by itself and against heads that were kept elsewhere?"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
 
-import click
-
 from ...fsm.journal.postgres.address import shown
-from ...fsm.verify.heads import BYTES_MAX, Head, heads_file, read
+from ...fsm.verify.heads import BYTES_MAX, ORIGIN, Checkpoint, Head, origin_of, private_key, read
+from ...fsm.verify.heads import public_key as public_key_of
 from ...fsm.verify.verify import Defect
 from ...states.base.errors import JournalDamaged, UsageError
 from ..support.journals import reading
-from ..support.options import command
-from ..support.streams import DAMAGED, OK, keep_journals, reason, say, say_json, tell, write_atomically
+from ..support.options import OUTPUT, command, option
+from ..support.streams import (
+    DAMAGED,
+    OK,
+    keep_journals,
+    reason,
+    say,
+    say_bytes,
+    say_json,
+    tell,
+    write_atomically,
+)
 from ..support.text import count, one_line, styled
 
 
 @command(
     "verify",
     "paor verify",
-    "paor verify --write-head heads.json",
-    "paor verify --head heads.json",
+    "paor verify --heads heads.txt --public-key key.pub.pem",
     "paor verify --journal runs.db --json",
 )
-@click.option("--head", metavar="FILE", help="Earlier heads: each must still be in its chain.")
-@click.option(
-    "--write-head", metavar="FILE", help="Write the heads of all runs there, if there are no defects."
-)
-def verify(head: str | None, write_head: str | None, journal: str, as_json: bool) -> int:
+@option("--heads", "FILE", "Earlier heads (paor heads): each must still be in its chain.")
+@option("--public-key", "PEM", "The key by which the heads must be signed.")
+def verify(heads: str | None, public_key: str | None, journal: str, as_json: bool) -> int:
     """
     Check a whole journal: every hash, payload digest and derived column of every run.
 
-    A chain alone does not show that its end or a whole run is missing, or that it was rebuilt. Keep the heads
-    elsewhere (--write-head) and compare with them later (--head).
+    A chain alone does not show that its end or a whole run is missing, or that it was rebuilt. Keep signed heads
+    elsewhere (paor heads) and compare with them later (--heads, --public-key).
 
-    Exit codes: 0 no defects, 4 with a line for each defect, 2 not a paor journal or not a file of heads.
+    Exit codes: 0 no defects, 4 with a line for each defect, 2 not a paor journal, not a file of heads, or not signed by the key.
     """
-    before = read(_bytes(head), one_line(head)) if head is not None else []
-    keep_journals("--write-head", write_head, journal)
+    before = _heads(heads, public_key)
     defects: list[Defect] = []
     unchecked: list[Defect] = []
-    now: list[Head] = []
     runs = transitions = 0
     try:
         with reading(journal) as opened:
-            # taken first, so that they are verified too
-            now = opened.heads() if write_head is not None else []
-            defects = opened.verify([*before, *now], unchecked=unchecked)
+            defects = opened.verify(before, unchecked=unchecked)
             runs, transitions = opened.reader.index.counts()
     except JournalDamaged as error:
         defects = defects or [Defect("", "file", str(error))]
     # the advice to run paor verify is what was done
     defects = [replace(item, problem=item.problem.partition("; run: paor verify")[0]) for item in defects]
-    if write_head is not None and not defects:
-        write_atomically(Path(write_head), [heads_file(now)])
     if as_json:
         message = {"ok": not defects, "runs": runs, "transitions": transitions, "heads": len(before)}
         say_json({**message, "defects": defects} | ({"unchecked": unchecked} if unchecked else {}))
@@ -66,10 +66,68 @@ def verify(head: str | None, write_head: str | None, journal: str, as_json: bool
         say(f"{styled('ok', 'good')}  {count(runs, 'run')}, {count(transitions, 'transition')}: {holds}")
     if not as_json:
         tell(*(one_line(f"not checked: {item}") for item in unchecked))
-    if write_head is not None:
-        written = f"wrote {write_head} ({count(len(now), 'head')})"
-        tell(one_line("no heads were written" if defects else written))
     return DAMAGED if defects else OK
+
+
+def _heads(file: str | None, key: str | None) -> list[Head]:
+    """Return the heads of a file, which *key* has signed where there is one."""
+    if file is None:
+        if key is not None:
+            raise UsageError("--public-key goes with --heads: it is the key that signed them")
+        return []
+    found = read(_bytes(file), one_line(file))
+    if key is not None and not found.is_signed_by(public_key_of(_bytes(key), one_line(key))):
+        raise UsageError(f"{one_line(file)}: is not signed by {one_line(key)}: it may have been written anew")
+    return found.heads
+
+
+@command(
+    "heads",
+    "paor heads --output heads.txt",
+    "paor heads --sign key.pem --origin example.com/runs --output heads.txt",
+)
+@option("--sign", "PEM", "Sign them with this Ed25519 key (PKCS 8).")
+@option("--origin", "NAME", f"Whose they are, and the name of the key; default {ORIGIN}.")
+@OUTPUT
+def heads(sign: str | None, origin: str | None, output: str | None, journal: str, as_json: bool) -> int:
+    """
+    Write where every run ends, signed, to be kept where nobody who can write the journal can change it.
+
+    paor verify --heads shows later whether a run is missing, was cut or was made anew since. What it cannot show: a change from before
+    the heads were written, and a run that both began and went after. The file is a signed note (C2SP checkpoint); other programs
+    can check it. The journal is verified first; of one that does not hold no heads are written.
+
+    Exit codes: 0 written; 4 with a line for each defect of the journal; 2 not a paor journal, or not a key.
+    """
+    key = private_key(_bytes(sign), one_line(sign)) if sign is not None else None
+    found = Checkpoint(origin_of(origin) if origin is not None else ORIGIN, [])
+    keep_journals("--output", output, journal)
+    with reading(journal) as opened:
+        # taken first, so that they are verified too
+        found = found._replace(heads=opened.heads())
+        defects = opened.verify(found.heads)
+    if defects:
+        say(*(one_line(str(item)) for item in defects))
+        tell(styled(f"{shown(journal)}: {count(len(defects), 'defect')}, no heads were written", "bad"))
+        return DAMAGED
+    found = found.signed(key) if key is not None else found
+    if output is not None:
+        write_atomically(Path(output), [found.file()])
+        tell(
+            one_line(
+                f"wrote {output} ({count(len(found.heads), 'head')}{', signed' if key is not None else ''})"
+            )
+        )
+    if as_json:
+        data = {
+            "origin": found.origin,
+            "root": found.text.split("\n")[2],
+            "heads": [head._asdict() for head in found.heads],
+        }
+        say_json({**data, "signed": [name for name, _, _ in found.signatures]})
+    elif output is None:
+        say_bytes(found.file())
+    return OK
 
 
 def _bytes(name: str) -> bytes:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 import click
 
-from ...states.run.labels import NAME
+from ...states.base.errors import UsageError
+from ...states.run.labels import NAME, moment_of
 
 DEFAULT_JOURNAL = "paor.db"
 Decorator = Callable[[Callable[..., int]], Callable[..., int]]
@@ -74,6 +77,42 @@ def _pairs(_context: click.Context, option: click.Parameter, value: tuple[str, .
             raise click.UsageError(f"{option.opts[0]} {text!r}: {name} stands twice")
         pairs[name] = rest
     return pairs
+
+
+def _moment(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
+    """Return a moment as microseconds since the epoch: a local date or time, or how long ago it was."""
+    if text is None:
+        return None
+    if (found := moment_of(text, datetime.now().astimezone())) is not None:
+        return found
+    raise UsageError(f"--since {text!r}: expected a date, a time such as 2026-05-31T18:00, or 90m, 12h, 7d")
+
+
+SINCE = option(
+    "--since",
+    "TIME",
+    "Only runs started since: 2026-05-31, 2026-05-31T18:00, 90m, 12h or 7d.",
+    callback=_moment,
+)
+
+_AGES = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def age(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
+    """Return how long ago a text says, in seconds: a whole number and s, m, h, d or w; refuse any other."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d{1,6})([smhdw])", value)
+    if found is None:
+        told = "expected a number and s, m, h, d or w, such as 180d"
+        raise click.UsageError(f"{option.opts[0]} {value!a:.40}: {told}")
+    return int(found[1]) * _AGES[found[2]]
+
+
+def age_text(seconds: int) -> str:
+    """Return an age in its largest whole unit, but for weeks."""
+    unit = next(unit for unit in "dhms" if seconds % _AGES[unit] == 0)
+    return f"{seconds // _AGES[unit]}{unit}"
 
 
 METADATA = option("--metadata", "K=V", "What to find the run by; repeatable.", multiple=True, callback=_pairs)

@@ -9,10 +9,10 @@ dead ends and endless loops (`fsm.check.termination`). What that proves, and wha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import orjson
 
@@ -27,7 +27,8 @@ from ..machine.decide import machine_told
 from ..machine.guards import GUARDS
 from ..machine.host_rows import NO_HOST
 from ..machine.impure_names import impure_parts
-from ..machine.machine import Machine
+from ..machine.machine import MACHINE, Machine
+from ..machine.properties import Happened, Property, PropertyWatch, properties_of
 from ..machine.safety import MachineDefect
 from ..machine.table import Row
 from ..machine.updates import CHANGES
@@ -36,6 +37,8 @@ from .findings import Check, Explored, Finding, Path, PathStep
 from .host_functions import HostFunctions
 from .invariants import broken_promises
 from .policy_lint import policy_findings
+from .promised import Broken, Tools
+from .promised import broken as broken_in
 from .state_space import STATES_MAX, AppliedDecision, StateEdge, StateGraph, StateWalker, explore
 from .table_findings import places_of, table_defects, table_findings
 from .termination import endless_walk, unbounded_parts
@@ -155,7 +158,14 @@ FORCED = frozenset(("cancelled", "fault", "unaffordable"))
 """Outcomes that end a run from outside; an end must be reachable without them."""
 
 
-def check(engine: Examined, machine: Machine | None = None, *, modes: Iterable[Form] = MODES) -> Check:
+def check(
+    engine: Examined,
+    machine: Machine | None = None,
+    *,
+    modes: Iterable[Form] = MODES,
+    never: str | Sequence[str] = (),
+    always: str | Sequence[str] = (),
+) -> Check:
     """
     Prove that every run of an engine ends well or for a reason, and report what is wrong. Nothing is run.
 
@@ -163,20 +173,27 @@ def check(engine: Examined, machine: Machine | None = None, *, modes: Iterable[F
         engine: Its policy, tools and limits are examined.
         machine: Instead of the engine's, such as one with an edited table, guards or effects.
         modes: Modes of a run that are explored, and ``native`` for the profile; default all four.
+        never: What no run may do, such as ``"Done without Verifying"``, ``"pay.* without approval"``; see ``docs/checking.md``.
+        always: Likewise what comes before what, such as ``"refund.* before mail.send"``.
 
     Returns:
         The findings, each with a path that leads to it, and how many states and edges were explored.
+
+    Raises:
+        UsageError: *never* or *always* is no property of this engine.
     """
     worlds = worlds_of({mode: engine.limits_of("react" if mode == "native" else mode) for mode in modes})
     tools = [tool.spec() for tool in engine.tools]
     policy = policy_findings(engine.policy, tools)
     if machine is None and not engine.machine.is_standard:
         machine = engine.machine
-    if machine is None:
+    held = properties_of(machine or MACHINE, {tool.name for tool in tools}, never, always)
+    if machine is None and not held:
         # with the functions that decide in this process; others may have been put in their place
         proof = _proven(worlds, (*GUARDS.items(), *CHANGES.items()))
     else:
-        proof = prove(machine, worlds, _others(), tools=tools)
+        held_for = Tools({tool.name: tool for tool in tools}, engine.policy)
+        proof = prove(machine or Machine(), worlds, _others(), tools=tools, held=held, held_for=held_for)
     notes = (*(item for item in policy if item.code in NOTED), *proof.notes)
     findings = (*(item for item in policy if item.code not in NOTED), *proof.findings)
     return Check(findings, proof.states, proof.edges, proof.worlds, proof.unused, notes)
@@ -199,6 +216,8 @@ def prove(
     *,
     states_max: int | None = None,
     tools: Sequence[ToolSpec] = (),
+    held: Sequence[Property] = (),
+    held_for: Tools | None = None,
 ) -> Check:
     """
     Return what is wrong with *machine* in *worlds*.
@@ -211,6 +230,8 @@ def prove(
         states_max: Of each world; what is found in a part of it is found in the whole. None: `STATES_MAX`, for a host's own
             machine `OWN_STATES_MAX`.
         tools: With which calls the functions of a host's own machine are tried.
+        held: Properties that every run must keep.
+        held_for: Whose calls the calls of a world stand for, with them.
     """
     own = machine.host is not NO_HOST
     findings = list(table_findings(machine))
@@ -219,12 +240,19 @@ def prove(
     functions, rows = HostFunctions(tools), machine.rows
     states_max = states_max or (OWN_STATES_MAX if own else STATES_MAX)
     explored, phases = [], set[str]()
+    broken: dict[Property, tuple[Broken, StateGraph]] = {}
     for world in worlds:
         graph, found = _explore_world(machine, world, states_max, functions)
         findings = [_with_walk(item, graph, machine) for item in findings]
         findings += [item for item in found if item not in findings]
         phases |= {run.state for run in graph.runs}
         explored.append(_figures(graph, machine))
+        for prop in held:
+            assert held_for is not None, "a property is held for tools"
+            shown = broken_in(graph, machine, prop, held_for)
+            if shown is not None and (prop not in broken or len(shown.edges) < len(broken[prop][0].edges)):
+                broken[prop] = shown, graph
+    findings += [_forbidden(shown, graph, machine) for shown, graph in broken.values()]
     taken = {number for item in explored for number in item.rows}
     places = [places_of(machine)[id(row)] for row in rows]
     never = set(range(len(places))) - taken
@@ -245,6 +273,53 @@ def prove(
     states, edges = sum(item.states for item in explored), sum(item.edges for item in explored)
     named = (Finding("impure_name", place, told) for place, told in impure_parts(machine.host))
     return Check(tuple(findings), states, edges, tuple(explored), unused, (*named, *functions.notes))
+
+
+def _forbidden(shown: Broken, graph: StateGraph, machine: Machine) -> Finding:
+    """Return the finding of a broken property, with the walk that breaks it: each step that begins a call says whose it is (``as``)."""
+    path = path_of(graph, shown.edges, machine)
+    steps = tuple(
+        replace(step, move={**step.move, "as": list(shown.calls[number])}) if number in shown.calls else step
+        for number, step in enumerate(path.steps)
+    )
+    last = shown.edges[-1].row
+    told = f"a run breaks it with row {len(steps) - 1}, {last.trigger} from {last.source} to {last.dest}"
+    return Finding("forbidden", shown.prop.text, told, replace(path, steps=steps))
+
+
+def breaks(machine: Machine, never: str, path: Mapping[str, Any]) -> bool:
+    """
+    Return whether a walk that `paor check` has shown still breaks a property: the regression test of what was mended.
+
+    Args:
+        machine: That decides now.
+        never: The property; one of *always* as ``A without ever B``.
+        path: As the finding holds it, as JSON data.
+
+    Raises:
+        UsageError: *never* is no property of the machine.
+    """
+    (prop,) = properties_of(machine, None, never)
+    walker, watch = StateWalker(world_of(path["world"]), machine), PropertyWatch(prop, machine)
+    run, caller = walker.start(), ""
+    for step in path["steps"]:
+        move = step["move"]
+        try:
+            list(walker.moves(run))
+            taken, decision = walker.take(run, move)
+        except Exception:  # noqa: BLE001 - the walk cannot be gone any more
+            return False
+        begun = (tuple(move["as"]),) if "as" in move else ()
+        reply, ok = run.memory.reply, decision.facts.get("ok") is True
+        ended = caller if ok and taken.row.trigger == "execute" else None
+        approved = bool(begun) and reply is not None and reply.approves
+        happened = Happened(taken.row, decision.guards, begun, ended, approved)
+        if watch.breaks(happened):
+            return True
+        watch.note(happened)
+        caller = begun[0][0] if begun else caller
+        run = taken.after
+    return False
 
 
 NEVER_TAKEN = (

@@ -25,6 +25,8 @@ CODES = {
     "final_row": "a row leads out of a final phase",
     "done_elsewhere": "a row leads to Done from another phase than Reviewing",
     "unsafe_row": "a row of paor's own is not there as it is, or one of the host's own leads past it",
+    "open_gate": "a row leads past a gate, or through it whatever the gate's phase came to",
+    "forbidden": "a run does what a property says it never does",
     "taken_name": "a guard of the host's own, or of a bound, has the name of another one",
     "foreign_code": "a guard of paor's own, or what a row of paor's own sets, is another function",
     "row_never_taken": "no run comes to take a row",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ...states.phase import Phase
 from ..explain.coverage import Coverage
 from .graph import Graph, Overlay, Parted, RunWalk, plain, status_of
 
@@ -60,13 +59,22 @@ def count_words(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def asks_for(phase: Phase) -> str:
-    """Return what an own phase asks for, in a few words."""
-    if phase.tool is not None:
-        return plain(f"calls {phase.tool}")
-    if phase.question is not None:
-        return "asks a person"
-    return "asks a model" if phase.prompt is not None else "asks for nothing"
+def asks_for(graph: Graph, phase: str) -> str:
+    """Return what an own phase asks for, in a few words, and what it is the gate of."""
+    own, gate = graph.own[phase], gate_words(graph, phase)
+    if own.tool is not None:
+        asks = f"calls {own.tool}"
+    elif own.question is not None:
+        asks = "asks a person"
+    else:
+        asks = "asks a model" if own.prompt is not None else "asks for nothing"
+    return plain(f"{asks} · {gate}" if gate else asks)
+
+
+def gate_words(graph: Graph, phase: str) -> str:
+    """Return what a phase is the gate of, empty for no gate."""
+    targets = [target for target, gate in graph.gates.items() if gate == phase]
+    return f"gate of {', '.join(targets)}" if targets else ""
 
 
 def legend_of(overlay: Overlay | None) -> list[str]:

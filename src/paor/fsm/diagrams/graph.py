@@ -15,6 +15,7 @@ from typing import Any, Literal
 from ...states.phase import Phase
 from ...states.run.phase_names import PHASES
 from ..explain.coverage import Coverage
+from ..machine.gates import turned
 from ..machine.guards import GUARDS
 from ..machine.host_rows import NO_HOST, Host, host_guards
 from ..machine.table import Row
@@ -145,6 +146,7 @@ class Graph:
         edges: Loops first, then by source and destination; see `_rank`.
         own: The host's own phases by name.
         words: What guards mean that are no guards of paor's own, by name.
+        gates: By phase the one that every way to it goes through.
     """
 
     rows: tuple[Row, ...]
@@ -155,6 +157,7 @@ class Graph:
     overlay: Overlay | None
     own: Mapping[str, Phase] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
+    gates: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_own(self) -> bool:
@@ -188,7 +191,8 @@ def graph_of(rows: Sequence[Row], overlay: Overlay | None = None, host: Host = N
     if isinstance(overlay, Coverage):  # the table that it was measured on, with the meanings that *rows* know
         known = {(row.source, row.trigger, row.dest, row.guards): row for row in rows}
         rows = [known.get(row.key) or Row(*row.key, "") for row in overlay.rows]
-    rows = tuple(rows)
+    # a row of paor's own that a gate has turned is never taken
+    rows = tuple(row for row in rows if row.host or turned(row, host.gates) is row)
     steps = _steps(overlay)
     found: dict[tuple[str, str], dict[str, list[Row]]] = {}
     for row in rows:
@@ -214,7 +218,8 @@ def graph_of(rows: Sequence[Row], overlay: Overlay | None = None, host: Host = N
     starts = [host.initial, *(row.source for row in rows), *phases]
     initial = next((name for name in starts if name in phases), host.initial)
     final = frozenset(phases) - {edge.source for edge in edges} - {initial}
-    return Graph(rows, phases, initial, final, tuple(edges), overlay, host.phases, _words(rows, host))
+    words = _words(rows, host)
+    return Graph(rows, phases, initial, final, tuple(edges), overlay, host.phases, words, host.gates)
 
 
 def _look(labels: Sequence[Label], overlay: Overlay | None, *, own: bool) -> Look:

@@ -74,7 +74,7 @@ class _Column:
         left = _widest(self.rising) + 26 if self.rising else 14.0
         right = max(_widest(self.leading) + 22, _widest(self.loops) + _COIL + 18)
         names = [width_of(cut(name, NAME_WIDTH, NAME * BOLD), NAME * BOLD) for name in self.phases]
-        names += [min(NAME_WIDTH, width_of(asks_for(phase), SIGN)) for phase in graph.own.values()]
+        names += [min(NAME_WIDTH, width_of(asks_for(graph, phase), SIGN)) for phase in graph.own]
         boxes = max([70.0, *names]) + 20 if self.phases else 0.0
         self.wide = max(boxes, _widest(self.passing) - left - right + 24)
         total = 2 * _EDGE + left + self.wide + right + _RAIL * (len(before) + len(after))

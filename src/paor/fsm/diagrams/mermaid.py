@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from ...states.run.phase_names import PHASES
-from .captions import heading, legend_of
+from .captions import gate_words, heading, legend_of
 from .graph import Graph, Look, plain
 
 COLOURS = {
@@ -55,9 +55,10 @@ def mermaid(graph: Graph) -> str:
     title = _title(graph)
     lines = ["---", f'title: "{_description(title)}"', *_edge_styles(graph), "---"] if title else []
     lines += ["stateDiagram-v2", _ROOM.replace("SPACE", "120" if overlay else "60")]
-    lines += [
-        f'    state "{_description(phase)}" as {name}' for phase, name in names.items() if phase != name
-    ]
+    for phase, name in names.items():
+        if phase != name:
+            gate = gate_words(graph, phase)
+            lines.append(f'    state "{_description(f"{phase} ({gate})" if gate else phase)}" as {name}')
     lines += [f"    [*] --> {names[graph.initial]}"] if names else []
     for edge in graph.edges:
         texts = [label.walked_text if overlay else label.trigger for label in edge.labels]

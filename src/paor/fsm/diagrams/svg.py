@@ -153,7 +153,7 @@ def _node(graph: Graph, phase: str, layout: Layout) -> str:
         told += ["A"] * (overlay.left.state == phase) + ["B"] * (overlay.right.state == phase)
         below = " ".join(told)
     elif phase in graph.own:
-        below = asks_for(graph.own[phase])
+        below = asks_for(graph, phase)
     look = graph.look_of(phase)
     return node(graph, phase, layout.boxes[phase], [look] * bool(look), below=below)
 

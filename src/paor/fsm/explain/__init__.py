@@ -1,5 +1,5 @@
 """
-What a run did and why: why a row was taken or not, how two runs differ, what a set of runs covers.
+What a run did and why: why a row was taken or not, how two runs or engines differ and by which setting, what a set of runs covers.
 
 May import every room of `fsm` but `diagrams` and `check`. Start with `why`.
 """

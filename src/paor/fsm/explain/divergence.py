@@ -45,7 +45,7 @@ CAUSES: dict[str, str] = {
 """The closed list of causes, each with its sentence."""
 
 _BUDGETS = frozenset({"token_budget", "time_budget_s", "cost_budget"})
-_NAMES = frozenset(
+NAMES = frozenset(
     {
         "workflow_id",
         "key",
@@ -103,7 +103,7 @@ def parts_between(left: Spec, right: Spec) -> list[ComparedPart]:
     for name in type(left).model_fields:
         one, other = getattr(left, name), getattr(right, name)
         whole = {name: other}
-        if one == other or name in _NAMES or name == "documents":
+        if one == other or name in NAMES or name == "documents":
             continue
         if name in ("machine", "phase_tools") and left.host_machine != right.host_machine:
             continue  # named by its rows and phases

@@ -29,6 +29,9 @@ from ..journal.payloads import JSON, Stager
 from ..journal.rows import RunRow
 from ..journal.run_queue import RunQueue
 from ..journal.store import JournalStore
+from ..machine.decide import machine_of
+from ..machine.properties import Promises
+from ..replay.happened import recorded
 from ..replay.restore import restore_run, stager_of
 from ..runtime.channel import Channel
 from ..runtime.drivers import aperform, perform
@@ -277,12 +280,23 @@ class Runner:
             values=self.settings.values,
             secrets=self._secrets.get(run.run_id, {}),
             traceparent=traceparent_from(self.hooks),
+            promises=self._promises(run, kit),
         )
         drive.load = lambda first, count: self._documents(run.number, first, count)
         if run.spec.task == 0:
             drive.tools[TASKS.name] = TASKS
         self._bind(drive)
         return drive
+
+    def _promises(self, run: Run, kit: RunResources) -> Promises | None:
+        """Return what the engine holds the rows of *run* to, those that it has counted; None where it was given nothing."""
+        if not self.settings.never:
+            return None
+        promises = Promises(self.settings.never, machine_of(run, kit))
+        for _, _, taken in recorded(self.journal.reader, run.run_id) if run.seq else ():
+            if taken is not None:
+                promises.note(taken)
+        return promises
 
     def _bind(self, drive: RunContext, *, is_async: bool = False) -> None:
         """Let the tools that call runs do so for *drive*."""

@@ -24,7 +24,8 @@ from ...tools.schema.parameters import ParameterSchema
 from ...tools.tool import Tool
 from ..machine.decide import machine_told
 from ..machine.impure_names import impure_parts
-from ..machine.machine import Machine
+from ..machine.machine import MACHINE, Machine
+from ..machine.properties import Property, properties_of
 from ..runtime.ports import ValuesPort
 from ..versioning.host_code import host_text
 from .arguments import model_of, offered_tools, profile_of, rules_of, templates_of, toolbox
@@ -56,6 +57,7 @@ class EngineSettings:
         values: The port for values from the host; None for none.
         as_recorded: Whether a run counts as unchanged but for paor itself: of somebody who only looks, answers and forks, and has
             neither the host's tools nor its prompts or policy.
+        never: What no row of a run may do.
     """
 
     model: Model
@@ -72,6 +74,7 @@ class EngineSettings:
     host_machine: str = ""
     values: ValuesPort | None = None
     as_recorded: bool = False
+    never: tuple[Property, ...] = ()
 
     @property
     def limits(self) -> Limits:
@@ -149,14 +152,18 @@ class EngineSettings:
         tools = self.offered(None, spec.task_type, documents=True)
         return spec.model_copy(update={"tools": tuple(tool.spec() for tool in tools)})
 
-    def current_spec(self, spec: Spec) -> Spec:
-        """Return *spec* as an engine with these settings would write it now; see `fsm.engine.Engine.current_spec`."""
+    def current_spec(self, spec: Spec, *, whole: bool = False) -> Spec:
+        """
+        Return *spec* as an engine with these settings would write it now; see `fsm.engine.Engine.current_spec`.
+
+        Args:
+            spec: As it was recorded.
+            whole: What the engine was not given counts as taken away; see `fsm.engine.Engine.trial_spec`.
+        """
         if self.as_recorded:
             return spec
-        kept = {
-            *spec.own_templates,
-            *(set(spec.host_templates) - self.prompts.keys()),
-        } & spec.templates.keys()
+        others = set[str]() if whole else set(spec.host_templates) - self.prompts.keys()
+        kept = {*spec.own_templates, *others} & spec.templates.keys()
         # as it was started: its first phase may have chosen another mode since, and reports are no conversation to go on with
         holds = "opening" in spec.templates
         mode = "react" if holds and "opening" not in spec.host_templates else spec.mode
@@ -165,15 +172,24 @@ class EngineSettings:
         templates |= {name: spec.templates[name] for name in kept}
         hosts = tuple(sorted({*self.prompts, *spec.host_templates}))
         own: dict[str, Any] = {"templates": templates, "host_templates": hosts}
-        own["policy"] = self.given_policy if self.given_policy is not None else spec.policy
-        if self.instructions is not None:
+        own["policy"] = self.policy if whole or self.given_policy is not None else spec.policy
+        if whole:
+            own["limits"] = (
+                merged_limits(spec.limits, self.given_limits) if self.given_limits else spec.limits
+            )
+        if whole or self.instructions is not None:
             own["instructions"] = instructions_text(self.instructions, spec)
         if spec.task == 0:  # it calls nothing but its tasks
             return spec.model_copy(update=own)
         tools = {fold_name(name): tool.spec() for name, tool in self.tools.items()}
-        own["tools"] = tuple(tools.get(fold_name(tool.name), tool) for tool in spec.tools)
+        listed = self.tools.keys() - _OWN and whole
+        own["tools"] = tuple(
+            tools.get(fold_name(tool.name), tool)
+            for tool in spec.tools
+            if not listed or fold_name(tool.name) in tools
+        )
         own["formatter"] = generate_report.spec() if spec.formatter is not None else None
-        own["rules"] = self.rules or spec.rules
+        own["rules"] = self.rules or (() if whole else spec.rules)
         if spec.host_machine or (spec.workflow is None and self.host_machine):
             own |= {"host_machine": self.host_machine, "phase_tools": self.phase_tools}
             own["templates"] |= phase_templates(self.machine)
@@ -194,6 +210,7 @@ def settings_of(
     deps: Any = None,
     machine: Machine | None = None,
     values: ValuesPort | None = None,
+    never: str | Sequence[str] = (),
 ) -> EngineSettings:
     """
     Return what an engine was given, checked; the arguments are those of `fsm.engine.Engine`.
@@ -224,6 +241,7 @@ def settings_of(
         own,
         host_text(own),
         values,
+        never=properties_of(own or MACHINE, {*offered, *_OWN}, never),
     )
 
 

@@ -365,6 +365,7 @@ class Host:
         tells: By source and trigger of a row to Planning, what the next plan is told.
         fresh: Triggers of the rows before which the engine's ``values`` port is asked.
         callbacks: What runs after the commit: ``on_enter``, ``on_exit`` or ``after``, the phase or trigger, and the function.
+        gates: By phase the one that every way to it goes through (`fsm.machine.gates`).
     """
 
     initial: str = PLANNING
@@ -373,6 +374,7 @@ class Host:
     tells: Mapping[tuple[str, str], Tell] = field(default_factory=dict)
     fresh: tuple[str, ...] = ()
     callbacks: tuple[tuple[str, str, Callable[[Any], object]], ...] = ()
+    gates: Mapping[str, str] = field(default_factory=dict)
 
 
 NO_HOST = Host()

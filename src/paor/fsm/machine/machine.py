@@ -34,6 +34,7 @@ from ...states.planning import Planning
 from ...states.reviewing import Reviewing
 from ...states.specifying import Specifying
 from ..decision.guard_context import GuardContext
+from .gates import check_gate, gated, turned
 from .guards import GUARDS, Guard
 from .host_checks import (
     check_callback,
@@ -419,12 +420,30 @@ class Machine(LibraryMachine):
             host=True,
             at_most=at_most or 0,
         )
+        new = turned(new, self.host.gates)
         check_row(new, self.table, self.states, at_most=at_most, tell=tell)
         place = place_of(new, self.table, before)
         table = (*self.table[:place], new, *self.table[place:])
         tells = self.host.tells if tell is None else {**self.host.tells, (source, trigger): tell}
         machine = self._with(table=table, guards=names, tells=tells)
         return machine if after is None else machine.after(trigger, after)
+
+    def gate(self, target: str, phase: str) -> Machine:
+        """
+        Return a machine in which every way to *target* goes through *phase*, that of rows that are added later, too.
+
+        A row to *target* leads to *phase* instead. *target* is entered only by a row of *phase* that says that it was passed, so with nothing
+        between the two: a used-up budget does not end a run past its gate, and nothing has an effect after it.
+
+        Args:
+            target: Done, or a phase of the host's own.
+            phase: A phase of the host's own. Its rows to *target* need a condition: ``succeeded``, or a guard of the host's own.
+
+        Raises:
+            UsageError: There is no such phase; *target* has another gate already; or a row of *phase* leads to *target* whatever it came to.
+        """
+        check_gate(target, phase, self.states, self.host.gates, self.host.initial)
+        return self._with(gates={**self.host.gates, target: phase})
 
     def guard(self, *guards: Guard) -> Machine:
         """
@@ -552,6 +571,7 @@ class Machine(LibraryMachine):
             was if new is None else new for was, new in ((self.table, table), (self.waiting, waiting))
         )
         changed = replace(self.host, **host)
+        table = gated(table, changed.gates)
         check_safe((*table, *waiting), changed)
         return type(self)(table, waiting, host=changed)
 

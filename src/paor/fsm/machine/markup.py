@@ -18,6 +18,7 @@ from ...states.base.errors import UsageError
 from ...states.phase import Phase
 from ...states.run.phase_names import FINAL, PHASES, PLANNING
 from ..decision.host_machine import ASKS, Unbound, phase_data, phase_of
+from .gates import check_gate
 from .host_checks import check_phase
 from .host_rows import Host, HostGuard
 from .table import Row
@@ -76,6 +77,7 @@ class _Machine(msgspec.Struct):
     transitions: tuple[_Transition, ...]
     guards: tuple[_Guard, ...] = ()
     values: Names = ()
+    gates: dict[str, str] = {}
 
 
 def machine_markup(rows: Iterable[Row], phases: Iterable[Phase], host: Host) -> dict[str, Any]:
@@ -98,6 +100,8 @@ def machine_markup(rows: Iterable[Row], phases: Iterable[Phase], host: Host) -> 
         data["guards"] = [_guard(guard) for guard in host.guards.values()]
     if host.fresh:
         data["values"] = list(host.fresh)
+    if host.gates:
+        data["gates"] = dict(host.gates)
     return data
 
 
@@ -126,7 +130,7 @@ def _in_order(conditions: Iterable[str], unless: Iterable[str]) -> Names:
 
 def graph_data(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a machine's data that `transitions` itself takes as keyword arguments."""
-    known = {name: value for name, value in data.items() if name not in ("guards", "values", "code")}
+    known = {name: value for name, value in data.items() if name not in ("guards", "values", "code", "gates")}
     for name in ("states", "transitions"):
         known[name] = [{key: item[key] for key in item if key not in EXTRAS} for item in data[name]]
     return known
@@ -158,6 +162,7 @@ def read_markup(data: Mapping[str, Any]) -> tuple[tuple[Row, ...], Host]:
                 if item.tell is not None
             },
             told.values,
+            gates=told.gates,
         )
         _check_names([item.name for item in told.states], rows, host)
     except (
@@ -181,6 +186,8 @@ def _check_names(names: list[str], rows: Iterable[Row], host: Host) -> None:
         check_phase(phase, initial=phase.name == host.initial, taken=PHASES)
     if host.initial != PLANNING and host.initial not in host.phases:
         raise UsageError(f"initial: there is no phase {host.initial!a:.60} in which a run could begin")
+    for target, gate in host.gates.items():
+        check_gate(target, gate, known, {**host.gates, target: gate}, host.initial)
     for row in rows:
         if not {row.source, row.dest} <= known or row.source in FINAL:
             raise UsageError(f"there is no way from {row.source!a:.60} to {row.dest!a:.60}")

@@ -7,7 +7,8 @@ paor's own rows stay as they are and where they are, and the host's rows keep to
 - a call that needs an approval is asked about first, and so is an argument that is missing; nothing is tried between the question and the call;
 - what a tool has done is recorded and observed, and an effect in doubt is asked about before anything else;
 - a cancellation and a budget that is used up are looked at first in every phase but Observing, and every way back has its limit;
-- Done is entered by ``finish``, or by a row of the host's own from Reviewing or from a phase of the host's own.
+- Done is entered by ``finish``, or by a row of the host's own from Reviewing or from a phase of the host's own;
+- what has a gate is entered by way of it.
 
 A condition that is added to one of paor's rows only lets it be taken less often, and is allowed where the rows below it take what is left.
 """
@@ -21,6 +22,7 @@ from typing import NamedTuple
 
 from ...states.base.errors import UsageError
 from ...states.run.phase_names import FAILED, PHASES, PLANNING, SPECIFYING
+from .gates import open_gates
 from .guards import GUARDS
 from .host_checks import KEPT, check_fresh, way_problem
 from .host_rows import HOST_GUARDS, Host, phase_rows, return_name
@@ -62,6 +64,9 @@ def unsafe_parts(rows: Sequence[Row], host: Host) -> Iterator[MachineDefect]:
     yield from _lost_rows(rows, host)
     yield from _stray_rows(rows, host)
     yield from _taken_names(rows, host)
+    table = [row for row in rows if not row.answers]
+    for row, told in open_gates(table, host.gates, host.guards):
+        yield MachineDefect("open_gate", place_of_row(row), told)
     for trigger in host.fresh:
         try:
             check_fresh(trigger, rows)

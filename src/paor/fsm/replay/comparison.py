@@ -11,7 +11,7 @@ import orjson
 
 from ...prompts.building.builder import TextTask
 from ...prompts.building.templates import Template, parse_template
-from ...prompts.model import prompt_bytes
+from ...prompts.model import PromptMessage, prompt_bytes
 from ...states.records.actions import DocumentRef, StoredText
 from ...states.records.outcomes import Ended
 from ...states.records.requests import ModelRequest, Recall, Request, ToolRequest
@@ -141,6 +141,18 @@ def compare_request(
     ):
         yield Divergence(row.seq, f"request.{name}", short(str(row.request[name])), "(nothing)")
 
+    messages, whole = built_prompt(journal, kit, run, row, request)
+    size = 0
+    if run.spec.limits.reply_tokens is not None:
+        size = prompt_bytes(messages, kit.offered(request.kind, run))
+    yield from _compare_reservation(run, row, size)
+    yield from compare_prompt(journal, run, rows, row, request, messages, whole=whole)
+
+
+def built_prompt(
+    journal: PayloadWindow, kit: RunResources, run: Run, row: Transition, request: ModelRequest
+) -> tuple[tuple[PromptMessage, ...], bool]:
+    """Return the messages of a request as they are made now, and whether none of the texts that go into them was erased."""
     erased = []
 
     def texts(place: StoredText) -> str | None:
@@ -149,15 +161,25 @@ def compare_request(
         return as_text(body)
 
     messages = kit.messages(request.kind, run, texts, str(row.request.get("model", "")))
-    size = 0
-    if run.spec.limits.reply_tokens is not None:
-        size = prompt_bytes(messages, kit.offered(request.kind, run))
-    yield from _compare_reservation(run, row, size)
+    return messages, not erased
+
+
+def compare_prompt(
+    journal: PayloadWindow,
+    run: Run,
+    rows: Sequence[Transition],
+    row: Transition,
+    request: ModelRequest,
+    messages: Sequence[PromptMessage],
+    *,
+    whole: bool,
+) -> Iterator[Difference]:
+    """Yield where *messages*, as `built_prompt` gives them, are not the prompt that *row* recorded."""
     recorded = prompt_places(rows, row, journal.prompts if request.kind != "summary" else None)
     if len(messages) != len(recorded):
         yield Divergence(row.seq, "request.prompt", f"{len(recorded)} messages", f"{len(messages)} messages")
         return
-    begin, differs = journal.begins_as_before(recorded, messages), bool(erased)
+    begin, differs = journal.begins_as_before(recorded, messages), not whole
     for (number, place, role), message in zip(recorded[begin:], messages[begin:], strict=True):
         if role and role != message.role:
             differs = True
@@ -166,7 +188,7 @@ def compare_request(
         if payload.body is not None and journal.is_text(payload, place, message.body):
             continue
         differs = True
-        if payload.body is None or erased:
+        if payload.body is None or not whole:
             yield Unchecked(row.seq, "request.prompt")
             continue
         where = f"{message.role} message, template {template_of(request.kind, run)}"

@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from ...prompts.model import PromptMessage
+from ...states.base.errors import JournalDamaged
 from ..journal.payloads import Payload
 from ..journal.prompts import Known, MessagePlace
 from ..journal.reader import JournalReader
@@ -24,6 +25,7 @@ class PayloadWindow:
 
     Args:
         journal: That holds them; it is only read.
+        intact: Whether each is compared with its digest when it is read.
 
     Attributes:
         missed: Whether one of those that were returned since this was last set to False was erased.
@@ -31,11 +33,11 @@ class PayloadWindow:
         same_prompt: The newest of them that is derived as it was recorded: where its messages are, and they.
     """
 
-    def __init__(self, journal: JournalReader) -> None:
+    def __init__(self, journal: JournalReader, *, intact: bool = False) -> None:
         self.missed = False
         self.prompts: Known = {}
         self.same_prompt: tuple[Sequence[MessagePlace], Sequence[PromptMessage]] = ((), ())
-        self._journal = journal
+        self._journal, self._intact = journal, intact
         self._kept: dict[tuple[int, int], Payload] = {}
         self._known: dict[int, _Known] = {}
 
@@ -44,7 +46,7 @@ class PayloadWindow:
         Return one payload.
 
         Raises:
-            JournalDamaged: There is none.
+            JournalDamaged: There is none, or its text is not what was written.
         """
         payload = self._kept.get((run, n)) or self._read(run, n)
         self.missed = self.missed or payload.body is None
@@ -58,6 +60,8 @@ class PayloadWindow:
             newest = next(reversed(self._kept), (run, -1))
             count = AHEAD if newest[0] != run or n > newest[1] else 1
             for payload in self._journal.payloads_at(run, n, count):
+                if self._intact and not payload.fits():
+                    raise JournalDamaged(f"payload {payload.n} does not fit its digest; run: paor verify")
                 self._kept.setdefault((run, payload.n), payload)
         return self._kept.get((run, n)) or self._journal.payload(run, n)  # of a fork one that it shares
 

@@ -61,6 +61,7 @@ from ..journal.record import Row, canonical, chain_hash
 from ..journal.rows import document_row
 from ..machine.decide import Moment, decide, machine_of, request_of
 from ..machine.fold import apply
+from ..machine.properties import happened
 from ..machine.summary import ASKED, after, asking
 from ..machine.updates import Decision
 from .effects import AskHost, AskModel, Commit, Effect, Emit
@@ -326,6 +327,8 @@ def _row(
     # staged last: forks and `verify` take `change.n + 1` for the number of payloads up to this row, so one that was staged
     # after it would belong to no row, and a fork would give its number to a payload of its own
     change = drive.stager.stage(decision.change.wire_json(), JSON, always=True)
+    if drive.promises is not None:
+        drive.promises.note(happened(run, decision))
     after = apply(
         run,
         at=moment.at_us,
@@ -447,5 +450,7 @@ def _decide(
     late = decision.row.dest in FINAL and not isinstance(outcome, Cancelled)
     if late and drive.journal.leases.watch.runs_to_cancel(run.number):
         ended = Cancelled(usage=outcome.usage)
-        return decide(run, ended, moment, drive.kit, request, fresh=fresh, summary=summary)
+        decision = decide(run, ended, moment, drive.kit, request, fresh=fresh, summary=summary)
+    if drive.promises is not None:
+        drive.promises.check(run, decision)
     return decision

@@ -14,6 +14,7 @@ from ...tools.tool import Tool
 from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager, as_text
 from ..journal.store import JournalStore
+from ..machine.properties import Promises
 from .channel import Channel
 from .ports import Clock, ValuesPort
 from .together import Together
@@ -66,6 +67,7 @@ class RunContext:
         secrets: Secrets of answers by their marks, as far as this engine was given them; in memory alone.
         traceparent: Gives the span of the call that a run is at; None where no trace is sent.
         leaves: Whether its driver is to leave it, and the tasks of a workflow, between two calls; None for never.
+        promises: What no row may do, held to the rows so far; None for nothing.
         channel: To those who listen to the run in this process; None while nobody drives it.
     """
 
@@ -95,6 +97,7 @@ class RunContext:
     traceparent: Callable[[Run], str] | None = None
     leaves: Leaves | None = None
     channel: Channel | None = None
+    promises: Promises | None = None
     together: Together | None = None
     prompt: LastPrompt | None = None
     load: Loader = field(default=lambda first, count: [])

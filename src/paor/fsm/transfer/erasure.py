@@ -9,7 +9,7 @@ keeps what was there. If that second half is cut short, the run is listed in `un
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from ...states.base.errors import LeaseHeld, UsageError
@@ -80,8 +80,9 @@ def erase(
     force: bool = False,
     dry_run: bool = False,
     at: int | None = None,
+    scrub: bool = True,
 ) -> ErasureResult:
-    """See `fsm.journal_api.Journal.erase`."""
+    """See `fsm.journal_api.Journal.erase`; without *scrub* old copies stay in the file until the next erasure, or `finish_erasing`."""
     if journal.read_only:
         raise UsageError(f"{journal.path}: is open for reading only")
     if others not in get_args(Others):
@@ -117,7 +118,25 @@ def erase(
             _erase_payloads(journal, writer, run, numbers, rule, reason, at)
     erased = dict(zip(_ids(journal, doomed), (len(doomed[run]) for run in sorted(doomed)), strict=True))
     kept = _ids(journal, [run for run, numbers in plan.doomed.items() if numbers and run not in doomed])
-    return ErasureResult(row.run_id, erased, kept, journal.scrub())
+    return ErasureResult(row.run_id, erased, kept, scrub and journal.scrub())
+
+
+def erase_ended_before(
+    journal: JournalStore, ended_us: int, *, others: Others, reason: str | None, dry_run: bool
+) -> list[ErasureResult]:
+    """See `fsm.journal_api.Journal.erase_older_than`."""
+    due = [
+        row.run_id for row in journal.reader.runs() if row.ended_at is not None and row.ended_at < ended_us
+    ]
+    found = []
+    for run_id in due:
+        one = erase(journal, run_id, others=others, reason=reason, dry_run=dry_run, scrub=False)
+        if one.erased:
+            found.append(one)
+    if found and not dry_run:
+        done = journal.scrub()
+        found = [replace(one, scrubbed=done) for one in found]
+    return found
 
 
 def _plan(journal: JournalStore, row: RunRow, selection: _Selection) -> ErasurePlan:

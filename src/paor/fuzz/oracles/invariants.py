@@ -337,6 +337,7 @@ OTHERS = (
     "wrong_answers_change_nothing",
     "host_errors_change_nothing",
     "host_functions_never_raise",
+    "never_happens",
 )
 """What a world holds itself, at the moment in which it could break."""
 

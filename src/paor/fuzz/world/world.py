@@ -29,7 +29,7 @@ from ...fsm.runtime.events import TransitionTaken
 from ...fsm.runtime.loop import Steps
 from ...fsm.runtime.run_context import RunContext
 from ...prompts.model import ModelCall
-from ...states.base.errors import HostFunctionError, IllegalEvent, InvalidAnswer, UsageError
+from ...states.base.errors import ForbiddenRow, HostFunctionError, IllegalEvent, InvalidAnswer, UsageError
 from ...states.records.questions import Question
 from ...states.records.requests import ModelRequest, Nothing, Recall
 from ...states.run.spec import ToolSpec
@@ -360,6 +360,8 @@ class World(SystemUnderTest):
         host.failing, host.failed = bool(step.get("raises")), False
         try:
             yield
+        except ForbiddenRow as error:
+            raise self._violation("never_happens", str(error)) from error
         except HostFunctionError as error:
             if not host.failed:
                 raise self._violation("host_functions_never_raise", str(error)) from error

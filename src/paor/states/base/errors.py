@@ -14,6 +14,7 @@ PaorError
         UnknownConversation     no run of this journal is a round of it
         InvalidFork             a run that cannot be forked at this row
         HostFunctionError       a function of the host's own machine raised, or gave what it must not
+        ForbiddenRow            a row would break what an engine was given with never
         RunChanged              what decides a run is not what it was recorded with
     ModelError                  a model's or its transport's; becomes a journaled outcome, never leaves `run`
         ScriptExhausted         a ScriptedModel was asked more often than it has replies
@@ -116,6 +117,14 @@ class HostFunctionError(UsageError):
     A guard or another function of the host's own machine raised, or gave something else than it must.
 
     Nothing was decided and nothing appended: the run stays where it is, and can be resumed once the function is mended.
+    """
+
+
+class ForbiddenRow(UsageError):
+    """
+    A row would break a property that an engine was given with ``never``.
+
+    Nothing was appended, and no call was begun: the run stays where it is, and can be resumed by an engine whose machine or policy goes another way.
     """
 
 

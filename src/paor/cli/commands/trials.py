@@ -1,0 +1,260 @@
+"""`paor backtest` and `paor bisect`: what recorded runs would do with other settings, and which setting makes a difference."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+import click
+from click.core import ParameterSource
+
+from ...fsm.explain.bisect import Bisection, bisect_runs
+from ...fsm.explain.bisect import bisect as compare
+from ...fsm.journal_api import Journal
+from ...fsm.replay.backtest import trials
+from ...fsm.replay.trial import Spent, Trial, TrialFinding
+from ...prompts.clients.settings import environment_secrets
+from ...states.base.secrets import Scrubber
+from ..support.app import EngineOptions, engine_of
+from ..support.journals import find_run, reading, short_id, two_runs
+from ..support.options import SINCE, app_option, command, option
+from ..support.streams import OK, RUN_FAILED, keep_journals, say, say_either, say_json, say_or_write
+from ..support.text import Cell, Column, arrow, count, facts, one_line, styled, table
+
+SHOWN = 40
+"""Lines of findings that are shown to people on a terminal."""
+
+_STYLES = {"decides": "bad", "asks": "warn", "unknown": "dim"}
+
+
+@contextmanager
+def _opened(app: str, journal: str) -> Iterator[Journal]:
+    """Open the journal that is named, or else the app's own, for reading only."""
+    given = click.get_current_context().get_parameter_source("journal") is ParameterSource.COMMANDLINE
+    with reading(journal) if given else EngineOptions(journal, app).looking() as reader:
+        yield reader
+
+
+@command(
+    "backtest",
+    "paor backtest --app shop_next:engine",
+    "paor backtest --app shop_next:engine --journal runs.db --since 30d --json",
+    "paor backtest --app shop_next:engine --output backtest.html",
+)
+@app_option("The engine whose settings are tried.")
+@SINCE
+@option("--output", "PAGE.html", "Write a page with every finding there, too.")
+def backtest(app: str | None, since: int | None, output: str | None, journal: str, as_json: bool) -> int:
+    """
+    Derive every recorded run again with the policy, limits, guards, machine, prices, prompts and tools of another engine.
+
+    Outcomes come from the journal: no model is asked, no tool is called, and the journal is only read. A row that is
+    decided otherwise is named with the guard that decides it; a request with another prompt asks otherwise, and is no
+    decision. Where something would be asked for that was not recorded, the rest of the run is unknown.
+
+    With --json a list of objects with run_id, seq, kind (decides, asks, unknown), row, guard, was and now.
+
+    Exit codes: 0 no run decides otherwise, 1 one does, 2 bad usage, app or journal, 4 a run whose record cannot be read.
+    """
+    if app is None:
+        raise click.UsageError("--app MODULE:ENGINE is needed: the engine whose settings are tried")
+    keep_journals("--output", output, journal)
+    with _opened(app, journal) as reader:
+        found = list(trials(engine_of(app, reader), reader, reader.runs(since=since)))
+        names = {item.run_id: short_id(reader, item.run_id) for item in found if item.findings}
+    findings = [finding for item in found for finding in item.findings]
+    if as_json:
+        say_json(findings)
+    else:
+        say(*_lines(found, names))
+    if output is not None:
+        say_or_write(output, [page(f"{app}", found).encode()])
+    return RUN_FAILED if any(item.kind == "decides" for item in findings) else OK
+
+
+def _brief(findings: Iterable[TrialFinding]) -> Iterator[tuple[TrialFinding, int]]:
+    """Yield findings, those of one run that ask otherwise as their first with how many there are."""
+    asks: dict[str, list[TrialFinding]] = {}
+    shown = []
+    for item in findings:
+        if item.kind == "asks":
+            asks.setdefault(item.run_id, []).append(item)
+        if item.kind != "asks" or len(asks[item.run_id]) == 1:
+            shown.append(item)
+    yield from ((item, len(asks[item.run_id]) if item.kind == "asks" else 1) for item in shown)
+
+
+def _lines(found: Sequence[Trial], names: dict[str, str]) -> Iterator[str]:
+    brief = [pair for item in found for pair in _brief(item.findings)]
+    # what decides otherwise first: of a prompt that has changed every run says the same
+    brief.sort(key=lambda pair: tuple(_STYLES).index(pair[0].kind))
+    cells = [
+        [
+            Cell(names[item.run_id]),
+            Cell(f"{item.seq}"),
+            Cell(item.kind, _STYLES[item.kind]),
+            Cell(item.row),
+            Cell(item.guard),
+            Cell(f"{item.was} {arrow()} {item.now}" + (f"  (and {more - 1} more)" if more > 1 else "")),
+        ]
+        for item, more in brief[:SHOWN]
+    ]
+    if cells:
+        columns = [Column("run"), Column("seq", right=True), Column("kind"), Column("row"), Column("guard")]
+        yield from (*table([*columns, Column("was, now", wide=True)], cells), "")
+    if len(brief) > SHOWN:
+        yield styled(f"{count(len(brief) - SHOWN, 'more line')}: --json, or --output PAGE.html", "dim")
+    yield from _summary(found)
+
+
+def _summary(found: Sequence[Trial]) -> Iterator[str]:
+    """Yield how many runs go otherwise, and what these would not have called, asked and spent."""
+    kinds = {
+        kind: {item.run_id for run in found for item in run.findings if item.kind == kind} for kind in _STYLES
+    }
+    told = [f"{len(kinds[kind])} {word}" for kind, word in _WORDS.items() if kinds[kind]]
+    yield f"{count(len(found), 'run')}: {', '.join(told) or 'none goes otherwise'}"
+    ended = [run for run in found if run.run_id in kinds["decides"] and run.known]
+    open_ = [run for run in found if run.run_id in kinds["decides"] and not run.known]
+    for runs, words in ((ended, "that end otherwise"), (open_, "up to where they are unknown")):
+        if runs:
+            was, now = (
+                Spent(*map(sum, zip(*pairs, strict=True)))
+                for pairs in ([r.was for r in runs], [r.now for r in runs])
+            )
+            yield f"  {count(len(runs), 'run')} {words}: {_change(was, now)}"
+    priced = [run for run in found if run.run_id not in kinds["decides"] and run.known]
+    was_cost, now_cost = (
+        sum(cost) for cost in ([r.was.cost_micro for r in priced], [r.now.cost_micro for r in priced])
+    )
+    if was_cost != now_cost:
+        yield f"  the others: {was_cost / 1e6:,.4f} {arrow()} {now_cost / 1e6:,.4f} cost"
+
+
+_WORDS = {"decides": "decided otherwise", "asks": "asked otherwise", "unknown": "unknown from a row on"}
+
+
+def _change(was: Spent, now: Spent) -> str:
+    parts = [
+        f"{before:,} {arrow()} {after:,} {word}"
+        for before, after, word in zip(was, now, ("calls", "requests", "tokens"), strict=False)
+    ]
+    if was.cost_micro or now.cost_micro:
+        parts.append(f"{was.cost_micro / 1e6:,.4f} {arrow()} {now.cost_micro / 1e6:,.4f} cost")
+    return ", ".join(parts)
+
+
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+body {{ font: 1rem/1.5 system-ui, sans-serif; margin: 1.5rem auto; max-width: 75rem; padding: 0 1rem; }}
+div {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; width: 100%; }}
+th, td {{ border-bottom: 1px solid #8886; padding: .3rem .6rem; text-align: left; vertical-align: top; }}
+td {{ overflow-wrap: anywhere; }}
+td:first-child, td:nth-child(4) {{ white-space: nowrap; }}
+.decides {{ font-weight: bold; }}
+</style>
+</head>
+<body>
+<h1>{title}</h1>
+{summary}
+<div tabindex="0">
+<table>
+<thead><tr><th scope="col">run</th><th scope="col">seq</th><th scope="col">kind</th><th scope="col">row</th>\
+<th scope="col">guard</th><th scope="col">was</th><th scope="col">now</th></tr></thead>
+<tbody>
+{rows}
+</tbody>
+</table>
+</div>
+</body>
+</html>
+"""
+
+
+def page(app: str, found: Sequence[Trial]) -> str:
+    """Return a page of a back-test: one HTML text without scripts that asks for nothing; every text of others is escaped."""
+    scrub = Scrubber(environment_secrets())
+
+    def escaped(text: str) -> str:
+        return html.escape(one_line(scrub(text)))
+
+    rows = []
+    for item, more in (pair for run in found for pair in _brief(run.findings)):
+        kind = item.kind if more == 1 else f"{item.kind} ({more} rows)"
+        cells = (item.run_id, f"{item.seq}", kind, item.row, item.guard, item.was, item.now)
+        rows.append(f'<tr class="{item.kind}">{"".join(f"<td>{escaped(cell)}</td>" for cell in cells)}</tr>')
+    summary = "\n".join(f"<p>{escaped(line)}</p>" for line in _summary(found))
+    return _PAGE.format(title=escaped(f"Back-test of {app}"), summary=summary, rows="\n".join(rows))
+
+
+@command(
+    "bisect",
+    "paor bisect --good 0199d2b4-6f1e --bad last",
+    "paor bisect --app shop:engine --app shop_next:engine",
+    "paor bisect --app shop:engine --app shop_next:engine last --json",
+)
+@click.argument("name", metavar="[RUN]", required=False)
+@option("--good", "RUN", "A run that did right.")
+@option("--bad", "RUN", "A run that went otherwise.")
+@option("--other", "FILE", "Journal of the bad run, if it is another one.")
+@option("--app", "MODULE:ENGINE", "Twice: the engines that are compared.", "apps", multiple=True)
+def bisect(
+    name: str | None,
+    good: str | None,
+    bad: str | None,
+    other: str | None,
+    apps: tuple[str, ...],
+    journal: str,
+    as_json: bool,
+) -> int:
+    """
+    Name the first row at which two runs or two versions of an engine differ, and the part that makes the difference.
+
+    With --app twice, the recorded runs, or RUN alone, are derived again with both engines; the first one that they decide
+    differently is derived again with settings of the second engine in the first, until no setting can be left out. With
+    --good and --bad likewise with the settings that these runs were recorded with. No model is asked, no tool is called.
+
+    A part is a guard, a row or phase of the machine, a prompt line, a tool schema, a policy rule, a limit, a price, a
+    model reply, a tool result, and so on.
+
+    Exit codes: 0 nothing differs, 1 a difference, 2 bad usage, app, journal or run, 4 a run whose record cannot be read.
+    """
+    runs = good is not None and bad is not None
+    if runs is (len(apps) == 2) or (good is None) is not (bad is None) or len(apps) not in (0, 2):
+        raise click.UsageError("expected --good RUN and --bad RUN, or --app twice")
+    if runs and name is not None:
+        raise click.UsageError("RUN goes with --app")
+    if apps and other is not None:
+        raise click.UsageError("--other goes with --bad")
+    if runs:
+        with two_runs(journal, f"{good}", f"{bad}", other) as (reader, one, second, two):
+            found = bisect_runs(reader, one.run_id, two.run_id, second)
+    else:
+        with _opened(apps[0], journal) as reader:
+            rows = reader.runs() if name is None else [find_run(reader, name)]
+            one_engine, two_engine = (engine_of(app, reader) for app in apps)
+            found = compare(one_engine, two_engine, reader, rows)
+    say_either(as_json, found.wire(), _bisected(found))
+    return RUN_FAILED if found.differs else OK
+
+
+def _bisected(found: Bisection) -> Iterator[str]:
+    if not found.differs:
+        yield styled("nothing differs", "good")
+        return
+    guard = f" by {found.guard}" if found.guard else ""
+    yield f"run {found.run_id}, row {found.seq}: {styled(one_line(found.row), 'strong')}{guard}"
+    yield from facts([("first", found.was, ""), ("second", found.now, "")])
+    for part in found.parts:
+        yield from ("", styled(one_line(f"{part.part} {part.name}"), "warn"))
+        yield from facts([("first", part.was, ""), ("second", part.now, "")])

@@ -1,0 +1,44 @@
+"""Back-tests: every recorded run of a journal derived again with the settings of another engine; nothing is asked or called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..journal.read_ahead import ReadAhead
+from ..journal.reader import Readable, reader_of
+from ..journal.rows import RunRow
+from .trial import Trial, TrialFinding, TrialSettings, trial
+
+
+def backtest(
+    engine: TrialSettings, journal: Readable, runs: Sequence[RunRow] | None = None
+) -> Iterator[TrialFinding]:
+    """
+    Yield where recorded runs would have gone otherwise with an engine's settings: policy, limits, machine, prices, prompts, tools.
+
+    Each run is derived again from its recorded outcomes. No model is asked, no tool is called, and the journal is only read. What is
+    tried is `Engine.trial_spec`. After a row that is decided otherwise the derivation goes on only with outcomes that were recorded
+    for the very same request; where there is none it says ``unknown`` and goes on with the next run.
+
+    Args:
+        engine: Whose settings are tried.
+        journal: That holds the runs, such as ``engine.journal``.
+        runs: Those that are tried, such as ``journal.runs(since=...)``; None for all.
+
+    Raises:
+        JournalDamaged: The chain of a run does not hold, or a row of it cannot be read.
+    """
+    for found in trials(engine, journal, runs):
+        yield from found.findings
+
+
+def trials(engine: TrialSettings, journal: Readable, runs: Sequence[RunRow] | None = None) -> Iterator[Trial]:
+    """Yield the trial of each run, the oldest first; see `backtest`."""
+    reader = reader_of(
+        journal, "backtest takes an Engine and a Journal, such as backtest(engine, engine.journal)"
+    )
+    with reader.snapshot() as still:
+        rows = sorted(still.runs() if runs is None else runs, key=lambda row: row.run)
+        ahead = ReadAhead(still.source, rows)
+        for row in rows:
+            yield trial(ahead, row, engine)

@@ -1,0 +1,442 @@
+"""Back-tests: a planted change is named with its row and its guard, and nothing is named that nobody has planted."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import time
+import timeit
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from paor import Engine, Journal, Limits, Machine, ModelCall, Policy, ScriptedModel, Tool, replay
+from paor.audit import Transition, TrialFinding, backtest
+from paor.errors import JournalDamaged
+from paor.machine import GuardContext
+from paor.prompts.clients.prices import Price
+from paor.testing import call_tools, step
+
+from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
+from ..support.pages import ROOT
+from ..support.worlds import JOURNAL, TOOLS, engine
+
+FILES = sorted((ROOT / "tests" / "fixtures" / "journals").glob("schema*.db"))
+
+
+class Silent(ScriptedModel):
+    """A model that must not be asked."""
+
+    def ask(self, call: ModelCall) -> Any:
+        raise AssertionError("a back-test asks nobody")
+
+
+def forbidden(**arguments: Any) -> str:
+    """Fail: a back-test performs nothing."""
+    raise AssertionError("a back-test performs nothing")
+
+
+def inert(tools: Sequence[Tool]) -> list[Tool]:
+    """Return the same tools with functions that must not be called."""
+    names = ("name", "description", "parameters", "effect", "label", "repeat_allowed", "retries")
+    return [Tool(run=forbidden, **{name: getattr(item, name) for name in names}) for item in tools]
+
+
+class Recording(NamedTuple):
+    """A journal with one journey, read-only, and its rows."""
+
+    journey: Journey
+    journal: Journal
+    rows: Sequence[Transition]
+
+
+def given(value: Any, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that limits or a policy were made with, and others; patterns are added."""
+    own = {} if value is None else {name: getattr(value, name) for name in value.model_fields_set}
+    return own | {
+        name: (*own.get(name, ()), *item) if isinstance(item, tuple) else item for name, item in more.items()
+    }
+
+
+Change = Callable[[Mapping[str, Any]], dict[str, Any]]
+
+
+def policy(**more: Any) -> Change:
+    """Return what adds to a journey's policy."""
+    return lambda options: {
+        **options,
+        "policy": Policy(**given(options.get("policy"), {**more, "missing_ok": True})),
+    }
+
+
+def limits(**more: Any) -> Change:
+    """Return what adds to a journey's limits."""
+    return lambda options: {**options, "limits": Limits(**given(options.get("limits"), more))}
+
+
+def required(trigger: str, guard: Callable[[GuardContext], bool]) -> Change:
+    """Return what gives a journey a machine with one more guard."""
+    return lambda options: {**options, "machine": Machine.standard().require(trigger, guard)}
+
+
+def first_page(case: GuardContext) -> bool:
+    """Only the first page may be read."""
+    return case.call is None or case.call.arguments.get("page", 1) == 1
+
+
+def never(case: GuardContext) -> bool:
+    """It is never good enough."""
+    return False
+
+
+def always(case: GuardContext) -> bool:
+    """It is good enough."""
+    return True
+
+
+Hits = Callable[[Recording], list[int]]
+
+
+def where(holds: Callable[[Transition, Any], object]) -> Hits:
+    """Return what finds the rows of which, with what they set, something holds."""
+
+    def find(seen: Recording) -> list[int]:
+        changes = [seen.journal.reader.change(row.run, json.dumps(dict(row.change))) for row in seen.rows]
+        return [row.seq for row, change in zip(seen.rows, changes, strict=True) if holds(row, change)]
+
+    return find
+
+
+def taken(*triggers: str, source: str = "") -> Hits:
+    """Return what finds the rows with one of *triggers*."""
+    return where(lambda row, change: row.trigger in triggers and source in ("", row.source))
+
+
+def selects(tool: str) -> Hits:
+    """Return what finds the rows that select *tool*, alone or in a plan."""
+
+    def holds(row: Transition, change: Any) -> bool:
+        planned = [step.name for step in change.plan.steps] if change.plan else []
+        return row.trigger == "select" and tool in (change.selection.tool, *planned)
+
+    return where(holds)
+
+
+class Plant(NamedTuple):
+    """
+    A change of an engine's settings.
+
+    Attributes:
+        name: For test ids.
+        guards: One of them decides it.
+        change: The options of a journey's engine with the change.
+        hits: The rows of a recorded run that it decides otherwise. The first one is sure; what follows may never come.
+    """
+
+    name: str
+    guards: tuple[str, ...]
+    change: Change
+    hits: Hits
+
+
+PLANTS = (
+    Plant("deny", ("action_allowed",), policy(deny=("notes.send",)), selects("notes.send")),
+    Plant(
+        "approve",
+        ("approval_needed",),
+        policy(approvals=("notes.read",)),
+        where(lambda row, change: row.trigger == "specify" and change.intent.tool == "notes.read"),
+    ),
+    Plant(
+        "no_reselect",
+        ("selection_retries_left", "selection_valid"),
+        limits(selection_retries=0),
+        taken("reselect"),
+    ),
+    Plant("no_respecify", ("parameter_retries_left",), limits(parameter_retries=0), taken("respecify")),
+    Plant("no_reassess", ("review_retries_left",), limits(review_retries=0), taken("reassess")),
+    Plant("no_retry", ("retries_left",), limits(max_retries=0), taken("retry")),
+    Plant("never", ("never",), required("finish", never), taken("finish", source="Reviewing")),
+    Plant(
+        "first_page",
+        ("first_page",),
+        required("specify", first_page),
+        where(lambda row, change: row.trigger == "specify" and change.intent.arguments.get("page", 1) != 1),
+    ),
+    Plant(
+        "no_questions",
+        ("hard_stop", "elicitations_left"),
+        limits(max_elicitations=0),
+        where(lambda row, change: row.trigger == "wait" and row.outcome["kind"] != "in_doubt"),
+    ),
+    Plant(
+        "one_step",
+        ("stop_reached", "steps_left"),
+        limits(max_steps=1),
+        where(
+            lambda row, change: (
+                row.trigger == "next_step" or (row.trigger in ("proceed", "retry") and row.step == 1)
+            )
+        ),
+    ),
+)
+
+
+def record(journey: Journey, folder: Path, objective: str = "") -> Recording:
+    """Play a journey, and open its journal for reading only."""
+    folder.mkdir()
+    run = {**journey.run, "objective": objective} if objective else journey.run
+    with journey.engine(folder) as scripted:
+        run_id = play(replace(journey, run=run), scripted).run_id
+    journal = Journal(folder / JOURNAL, read_only=True)
+    return Recording(journey, journal, journal.transitions(run_id))
+
+
+def tried(seen: Recording, options: Mapping[str, Any]) -> list[TrialFinding]:
+    """Return what a back-test with an engine with *options* finds; its model may not be asked, its tools may not be called."""
+    nowhere, tools = Journal(":memory:"), inert(seen.journey.tools())
+    with Engine(Silent([]), tools, nowhere, builtins=False, **options) as other:
+        return list(backtest(other, seen.journal))
+
+
+def check(plant: Plant, seen: Recording) -> int:
+    """Compare what is found with what was planted; return how many rows of the run it decides otherwise."""
+    found, hits = tried(seen, plant.change(seen.journey.options)), plant.hits(seen)
+    decides = [item for item in found if item.kind == "decides"]
+    assert [item.seq for item in decides[:1]] == hits[:1], (plant.name, seen.journey.name, found)
+    assert {item.seq for item in decides} <= {*hits}
+    for item in decides:
+        row = seen.rows[item.seq]
+        assert item.row == f"{row.source}.{row.trigger}" and item.was == f"{row.trigger} to {row.dest}"
+        assert item.guard in plant.guards and item.now != item.was
+    unknown = [item for item in found if item.kind == "unknown"]
+    assert len(unknown) <= bool(decides) and all(item == found[-1] for item in unknown)
+    assert plant.name == "deny" or all(item.kind != "asks" for item in found), "no prompt tells it"
+    return len(decides)
+
+
+FEW = ("two_pages", "reselected", "retried_run", "approved", "batch", "planner")
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Recording]]:
+    """Return a few journeys of all modes."""
+    folder = tmp_path_factory.mktemp("few")
+    found = [record(BY_NAME[name], folder / name) for name in FEW]
+    yield found
+    for seen in found:
+        seen.journal.close()
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=[plant.name for plant in PLANTS])
+def test_a_planted_change_is_named_with_its_row_and_its_guard(plant: Plant, few: list[Recording]) -> None:
+    """And no other row, in no other run; no model is asked, no tool is called, and nothing is written."""
+    files = [Path(seen.journal.path).read_bytes() for seen in few]
+    named = sum(check(plant, seen) for seen in few)
+    assert named or plant.name in ("no_respecify", "no_reassess")
+    assert files == [Path(seen.journal.path).read_bytes() for seen in few]
+
+
+@pytest.mark.whole
+def test_ten_planted_changes_are_named_in_two_hundred_recorded_runs(tmp_path: Path) -> None:
+    """Every journey four times: each change is named in each run that it touches, and in no other."""
+    for number in range(4):
+        for journey in JOURNEYS:
+            seen = record(journey, tmp_path / f"{journey.name}_{number}", f"Go round {number}")
+            with seen.journal:
+                assert tried(seen, journey.options) == []
+                for plant in PLANTS:
+                    check(plant, seen)
+    assert 4 * len(JOURNEYS) >= 200
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_the_same_engine_decides_nothing_otherwise(name: str, few: list[Recording]) -> None:
+    """Nor does one with a new guard that holds."""
+    seen = next(item for item in few if item.journey.name == name)
+    assert tried(seen, seen.journey.options) == []
+    assert tried(seen, required("finish", always)(seen.journey.options)) == []
+
+
+class Denying:
+    """Settings as they were recorded, but for a policy that denies everything."""
+
+    model = None
+
+    def __init__(self, **policy: Any) -> None:
+        self._policy = policy
+
+    def trial_spec(self, spec: Any) -> Any:
+        """Return *spec* with the policy."""
+        return spec.model_copy(update={"policy": Policy(**self._policy)} if self._policy else {})
+
+    def machine_for(self, spec: Any) -> None:
+        """Return None: the code of the recorded machines is not here."""
+
+
+def _calls(row: Transition, change: Any) -> bool:
+    return row.trigger == "select" and change.selection.tool != "elicitation"
+
+
+@pytest.mark.parametrize("golden", FILES, ids=[file.stem for file in FILES])
+def test_the_golden_journals_are_derived_again(golden: Path, tmp_path: Path) -> None:
+    """As they are nothing is decided otherwise; a denial of everything is named at each first selection; erased texts are unknown."""
+    path = Path(shutil.copy(golden, tmp_path))
+    with Journal(path, read_only=True) as journal:
+        erased = {row.run_id for row in journal.runs() if journal.erasures(row.run_id)}
+        found = list(backtest(Denying(), journal))
+        assert {(item.run_id, item.kind) for item in found} == {(run, "unknown") for run in erased} and erased
+        assert all(item.was == "erased" for item in found)
+        denied = list(backtest(Denying(deny=("*",)), journal))
+        decides = {item.run_id: item.seq for item in reversed(denied) if item.kind == "decides"}
+        for row in journal.runs():
+            seen = Recording(JOURNEYS[0], journal, journal.transitions(row.run_id))
+            # a workflow calls its tasks whatever the policy says, and a plan may ask a person
+            free = row.task == 0 or row.run_id in erased
+            first = [] if free else where(_calls)(seen)[:1]
+            assert [decides[row.run_id]] == first if row.run_id in decides else not first, row.run_id
+        assert len(decides) > 10
+
+
+# -- prompts, prices, and what was not recorded --------------------------------------------------------------------
+
+
+def test_another_prompt_asks_otherwise_and_decides_nothing(few: list[Recording]) -> None:
+    """At every row that asks a model, with the line that differs."""
+    for seen in few:
+        found = tried(seen, {**seen.journey.options, "instructions": "Be brief."})
+        asked = [row.seq for row in seen.rows if "prompt" in row.request]
+        assert [(item.seq, item.kind, item.guard) for item in found] == [(seq, "asks", "") for seq in asked]
+        assert all("Be brief." in item.now and "Be brief." not in item.was for item in found)
+
+
+def test_an_approval_that_is_not_needed_any_more_is_left_out(few: list[Recording]) -> None:
+    """The recorded result of the same call counts; what was declined was not called, so the rest is unknown."""
+    seen = next(item for item in few if item.journey.name == "approved")
+    waits = [row.seq for row in seen.rows if row.trigger == "wait"]
+    found = tried(seen, {})
+    assert [(item.kind, item.seq) for item in found[:2]] == [("decides", seq) for seq in waits]
+    assert (found[2].kind, found[2].seq, found[2].now) == ("unknown", waits[1] + 1, "notes.send") and len(
+        found
+    ) == 3
+
+
+def test_a_result_counts_for_the_very_call_alone(tmp_path: Path) -> None:
+    """A plan whose first call is refused goes on with the second one, and the recorded result is the first one's."""
+    seen = record(BY_NAME["batch_skipped"], tmp_path / "skipped")
+    with seen.journal:
+        found = tried(seen, required("specify", first_page)(seen.journey.options))
+    assert [(item.kind, item.seq, item.was, item.now) for item in found] == [
+        ("decides", 1, "specify to Executing", "refuse to Observing"),
+        ("unknown", 2, "notes.read", "notes.read"),
+    ]
+
+
+def test_other_tools_of_a_native_turn_ask_otherwise(tmp_path: Path) -> None:
+    """They are in no message: a provider is told of them beside the prompt."""
+    script = [call_tools(step("notes.read", page=1)), "Page 1 is read."]
+    folder = tmp_path / "native"
+    folder.mkdir()
+    with engine(folder, script, profile="native") as scripted:
+        run = scripted.run("Read page 1")
+        assert run.state == "Done", run
+    with Journal(folder / JOURNAL, read_only=True) as journal:
+        journey = replace(BY_NAME["two_pages"], options={"profile": "native"})
+        seen = Recording(journey, journal, journal.transitions(run.run_id))
+        assert tried(seen, journey.options) == []
+        other = [*inert(TOOLS[:1]), replace(inert(TOOLS[1:2])[0], description="Send it."), *inert(TOOLS[2:])]
+        found = tried(seen._replace(journey=replace(journey, tools=lambda: other)), journey.options)
+        assert {item.kind for item in found} == {"asks"} and len(found) == 2
+        assert all("cannot be taken back" in item.was and "Send it." in item.now for item in found), found
+        denied = tried(seen, policy(deny=("notes.read",))(journey.options))
+        assert [item.seq for item in denied if item.kind == "decides"] == [1]
+
+
+class Priced(ScriptedModel):
+    """A model with a price."""
+
+    def __init__(self, replies: Sequence[Any], price: int) -> None:
+        super().__init__(replies)
+        self.price = Price(price, price, price, price)
+
+
+@pytest.mark.parametrize(("price", "spent"), [(1_000_000, []), (900_000_000, ["cost_budget"])])
+def test_prices_of_the_model_that_was_asked_count(price: int, spent: list[str], tmp_path: Path) -> None:
+    """A budget of money ends a run where the tokens that were recorded cost more than it."""
+    bounds: dict[str, Any] = {"limits": Limits(cost_budget=0.5)}
+    seen = record(replace(BY_NAME["two_pages"], options=bounds), tmp_path / "priced")
+    with (
+        seen.journal,
+        Engine(Priced([], price), TOOLS, Journal(":memory:"), builtins=False, **bounds) as other,
+    ):
+        found = [item for item in backtest(other, seen.journal) if item.kind == "decides"]
+    assert bool(found) is bool(spent)
+    assert all("to Failed" in item.now or "conclude" in item.now for item in found[:1])
+
+
+def test_a_guard_that_raises_is_named(few: list[Recording]) -> None:
+    """With what it said; the run is not derived any further."""
+
+    def broken(case: GuardContext) -> bool:
+        """It cannot say."""
+        raise RuntimeError("no such page")
+
+    seen = few[0]
+    (found,) = tried(seen, required("specify", broken)({}))
+    assert (found.kind, found.seq, found.guard, found.was) == ("decides", 1, "broken", "specify to Executing")
+    assert "no such page" in found.now
+
+
+def test_values_that_nobody_recorded_are_unknown(few: list[Recording]) -> None:
+    """A guard that looks at the engine's ``values`` port is not asked with others."""
+    machine = Machine.standard().require("specify", always).ask_values("specify")
+    (found,) = tried(few[0], {"machine": machine, "values": lambda run_id, phase: {"rate": 1}})
+    assert (found.kind, found.seq) == ("unknown", 1) and "values" in found.now
+
+
+def test_a_changed_row_is_damage(tmp_path: Path) -> None:
+    """One that does not fit the chain, and a text that does not fit its digest."""
+    for number, change in enumerate(
+        (
+            "UPDATE transitions SET step = step + 1 WHERE seq = 3",
+            "UPDATE payloads SET body = body || ' ' WHERE typeof(body) = 'text' AND n > 2",
+        )
+    ):
+        seen = record(BY_NAME["two_pages"], tmp_path / f"{number}")
+        seen.journal.close()
+        with closing(sqlite3.connect(tmp_path / f"{number}" / JOURNAL)) as connection, connection:
+            connection.execute(change)
+        journal = Journal(tmp_path / f"{number}" / JOURNAL, read_only=True)
+        with journal, pytest.raises(JournalDamaged):
+            tried(seen._replace(journal=journal), {})
+
+
+# -- as quick as a replay ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.whole
+def test_a_backtest_takes_no_longer_than_a_replay(tmp_path: Path) -> None:
+    """It derives the same rows; the best of five times of both is compared, in one process."""
+    with BY_NAME["two_pages"].engine(tmp_path) as scripted:
+        for number in range(100):
+            scripted.model = ScriptedModel(BY_NAME["two_pages"].replies)
+            scripted.run(f"Round {number}", ["every page is read", "the dates are listed"])
+        runs = scripted.journal.runs()
+
+        def replayed() -> None:
+            for row in runs:
+                assert replay(scripted.journal, row.run_id, scripted).identical
+
+        def derived() -> None:
+            assert not list(backtest(scripted, scripted.journal))
+
+        seconds = []
+        for work in (replayed, derived):
+            best = min(timeit.repeat(work, number=1, repeat=5, timer=time.process_time))
+            seconds.append(best)
+    assert seconds[1] < 1.5 * seconds[0], seconds
