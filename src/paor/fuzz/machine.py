@@ -57,6 +57,7 @@ from .strategies.reply_builder import Said
 from .strategies.setting import Setting
 from .strategies.shown import (
     Call,
+    Known,
     Learned,
     Pool,
     Shown,
@@ -135,10 +136,7 @@ class EngineMachine(RuleBasedStateMachine):
     _refused: ClassVar[UsageError | None] = None
     _calling: ClassVar[Any] = None  # what World.calling is to be
     _learning: ClassVar[Learned | None] = None  # what takes in each example
-    _before: ClassVar[tuple[tuple[Call, ...], tuple[Shown, ...]]] = (
-        (),
-        (),
-    )  # what it knew when hypothesis began
+    _before: ClassVar[Known] = Known()  # what was known when hypothesis began
     TestCase: Any = TestCaseOf()
 
     def engine(self, journal: Journal) -> Engine:

@@ -219,8 +219,10 @@ class Seen:
                 self.blocked += blocked
                 self.refused = 0 if self.denied or blocked else self.refused + 1
             case "observe" if self.spec.native and not self.for_phase:
-                unsure = self.plan is None or self.observed is None
-                self.observed = None if unsure else [*self.observed, self.plan[self.place]]
+                if self.plan is None or self.observed is None:
+                    self.observed = None
+                else:
+                    self.observed = [*self.observed, self.plan[self.place]]
             case "next_step":
                 self.place += 1
             case "select":
