@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, is_typeddict
 
 from docstrings import Docstring, parsed
 
@@ -118,6 +118,8 @@ def arguments_of(args: ast.arguments) -> list[tuple[ast.arg, ast.expr | None]]:
 
 def _class(kind: type) -> Member:
     """Return a class with its fields and its public methods, also those of bases of paor's own that are not public themselves."""
+    if is_typeddict(kind):
+        return _options(kind)
     homes = [base for base in kind.__mro__ if base.__module__.startswith("paor.")]
     homes = [base for base in homes if base is kind or base.__name__ not in public()]
     made = Member(kind.__name__, _node(kind), parsed(ast.get_docstring(_node(kind)) or ""))
@@ -135,6 +137,27 @@ def _class(kind: type) -> Member:
                 if shown and not issubclass(kind, BaseException):
                     made.members.append(Member(node.name, node, parsed(ast.get_docstring(node) or "")))
     made.fields.update({} if made.fields else _set_in_protocol(homes) or _set_in_class(homes, made.doc))
+    return made
+
+
+def _options(kind: type) -> Member:
+    """Return the options that a TypedDict declares: each a field that is annotated with its type and an `Option`."""
+    made = Member(kind.__name__, _node(kind), parsed(ast.get_docstring(_node(kind)) or ""))
+    for base in (*getattr(kind, "__orig_bases__", ()), kind):
+        if not is_typeddict(base):
+            continue
+        made.doc.named = parsed(ast.get_docstring(_node(base)) or "").named | made.doc.named
+        for node in _node(base).body:
+            if isinstance(node, ast.AnnAssign):
+                shape, default = (
+                    node.annotation,
+                    "False" if ast.unparse(node.annotation) == "bool" else "None",
+                )
+                if isinstance(shape, ast.Subscript) and ast.unparse(shape.value) == "Annotated":
+                    shape, option = shape.slice.elts  # type: ignore[attr-defined]
+                    given = [ast.unparse(item.value) for item in option.keywords if item.arg == "default"]
+                    default = given[0].replace("MappingProxyType({})", "{}") if given else default
+                made.fields[ast.unparse(node.target)] = (ast.unparse(shape), default)
     return made
 
 

@@ -11,9 +11,12 @@ import ast
 import importlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import is_typeddict
 
 from docstrings import cell
 from public_names import Member, arguments_of, described, initial_of
+
+import paor
 
 WIDTH = 100
 
@@ -45,7 +48,8 @@ GROUPS = {
         (
             *("Engine", "Result", "ResultDocument", "CriterionResult", "Question", "Recovery", "Usage"),
             *("Limits", "ReplyTokens", "Policy", "ApprovalRule", "Profile", "Task", "Workflow"),
-            *("load_workflow", "validate", "RunOptions", "ResumeOptions", "ForkOptions", "__version__"),
+            *("load_workflow", "validate", "RunOptions", "ResumeOptions", "AnswerOptions", "ForkOptions"),
+            "__version__",
             "InstructionsContext",
         ),
         ("paor.states.settings.policy:Condition",),
@@ -219,7 +223,13 @@ def _entry(member: Member, depth: int, prefix: str = "") -> list[str]:
     lines += [doc.text, ""] if doc.text else []
     values = _values(member)
     if values:
-        title = "attribute" if member.fields else "argument"
+        title = (
+            "option"
+            if is_typeddict(getattr(paor, member.name, None))
+            else "attribute"
+            if member.fields
+            else "argument"
+        )
         lines += [f"| {title} | type | default | meaning |", "|---|---|---|---|"]
         lines += [
             f"| `{item}` | {_code(kind)} | {_code(default)} | {cell(text)} |"

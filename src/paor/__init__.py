@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from .fsm.explain.diff import diff
     from .fsm.explain.why import why, why_not
     from .fsm.journal_api import Journal
-    from .fsm.lifecycle.arguments import ForkOptions, ResumeOptions, RunOptions
     from .fsm.lifecycle.instructions import InstructionsContext
+    from .fsm.lifecycle.options import AnswerOptions, ForkOptions, ResumeOptions, RunOptions
     from .fsm.lifecycle.recover import Recovery
     from .fsm.lifecycle.subruns import Task
     from .fsm.machine.machine import Machine
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from .tools.web.tools import web_tools
 
 __all__ = [
+    "AnswerOptions",
     "AnthropicModel",
     "ApprovalRule",
     "CriterionResult",
@@ -112,7 +113,6 @@ __all__ = [
 ]
 
 _PLACES = {
-    ".fsm.lifecycle.arguments": ("ForkOptions", "ResumeOptions", "RunOptions"),
     ".fsm.check.checker": ("check",),
     ".fsm.diagrams.overlays": ("diagram",),
     ".fsm.engine": ("Engine",),
@@ -123,6 +123,7 @@ _PLACES = {
         "why_not",
     ),
     ".fsm.lifecycle.instructions": ("InstructionsContext",),
+    ".fsm.lifecycle.options": ("AnswerOptions", "ForkOptions", "ResumeOptions", "RunOptions"),
     ".fsm.lifecycle.recover": ("Recovery",),
     ".fsm.journal_api": ("Journal",),
     ".fsm.lifecycle.subruns": ("Task",),

@@ -43,6 +43,7 @@ from .states.base.errors import (
     TimedOut,
     ToolError,
     UnknownConversation,
+    UnknownOption,
     UnknownRun,
     UsageError,
 )
@@ -83,6 +84,7 @@ __all__ = [
     "TimedOut",
     "ToolError",
     "UnknownConversation",
+    "UnknownOption",
     "UnknownRun",
     "UsageError",
 ]

@@ -25,7 +25,7 @@ from paor.prompts.clients.wire.kept_turns import kept_parts
 from paor.prompts.clients.wire.messages import MessagesWire
 from paor.prompts.clients.wire.refusals import Refusal, refused
 from paor.prompts.clients.wire.responses import ResponsesWire
-from paor.prompts.model import FAULT_CODES, checked_reply, request_label
+from paor.prompts.model import FAULT_CODES, NOT_SHOWN, checked_reply, request_label
 from paor.prompts.parsing.plans import read_plan, read_task_plan
 from paor.prompts.parsing.provider_schema import plain_schema, strict_schema, wrapped
 from paor.prompts.parsing.replies import (

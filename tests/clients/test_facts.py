@@ -81,10 +81,10 @@ def test_the_providers_own_models_are_known_by_name() -> None:
     """Nobody is asked."""
     model = OpenAIModel("gpt-6-luna-2026-09-22", api_key="sk-of-nobody-123")
     assert (model.calls_tools, model.context_tokens) == (True, 1_050_000)
-    assert model.look() == ServerFacts(True, 1_050_000) == asyncio.run(model.alook())
+    assert model.look() == ServerFacts(True, 1_050_000, True) == asyncio.run(model.alook())
     claude = AnthropicModel("claude-unheard-of", api_key="sk-of-nobody-123")
     assert (claude.calls_tools, claude.context_tokens) == (True, 200_000)
-    assert OpenAIModel("unheard-of", api_key="sk-of-nobody-123").look() == ServerFacts(True, None)
+    assert OpenAIModel("unheard-of", api_key="sk-of-nobody-123").look() == ServerFacts(True, None, True)
 
 
 def test_every_model_with_a_price_has_a_context() -> None:
@@ -112,14 +112,14 @@ def test_every_model_with_a_price_has_a_context() -> None:
                 "/api/ps": {"models": []},
                 "/api/show": SHOW,
             },
-            ServerFacts(True, 8192),
+            ServerFacts(True, 8192, False),
         ),
         (
             {
                 "/api/show": {"capabilities": ["completion"]},
                 "/api/ps": {"models": [{"name": "gpt-6-luna:latest", "context_length": 4096}]},
             },
-            ServerFacts(False, 4096),
+            ServerFacts(False, 4096, False),
         ),
         (
             {
@@ -210,7 +210,7 @@ def test_ollama_says_its_context_once_it_has_loaded_the_model(server: ModelServe
         plain(CHAT.body("It is 9 degrees."))(connection, received)
 
     server.script(load)
-    assert CHAT.model(server.url).look() == ServerFacts(True, 4096)
+    assert CHAT.model(server.url).look() == ServerFacts(True, 4096, False)
 
 
 # -- what is not remembered --------------------------------------------------------------------------------------------

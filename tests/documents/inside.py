@@ -18,6 +18,8 @@ from paor.tools.documents.convert.converter import Converter
 from paor.tools.documents.convert.eml import MIME
 from paor.tools.documents.convert.html import Balancer, tokens
 from paor.tools.documents.convert.pdf import PageLine, drop_running_heads, flow
+from paor.tools.documents.convert.pdf_tables import PageCell
+from paor.tools.documents.convert.pdf_tables import tables as pdf_tables
 from paor.tools.documents.convert.pptx import MIME as pptx_MIME
 from paor.tools.documents.convert.registry import DOCX, OPENDOCUMENT, Converted, convert, sniff_mime
 from paor.tools.documents.convert.registry import ConversionError as registry_ConversionError

@@ -157,7 +157,7 @@ def test_one_unreadable_page_is_a_note_and_all_of_them_an_error(monkeypatch: pyt
     honest = convert_pdf._lines
     bad = {1}
 
-    def lines_of(document: Any, index: int, *given: Any) -> tuple[list[PageLine], bool]:
+    def lines_of(document: Any, index: int, *given: Any) -> tuple[list[PageLine], bool, bool]:
         if index in bad:
             raise ValueError("bad stream")
         return honest(document, index, *given)
@@ -182,6 +182,27 @@ def test_pages_and_characters_are_limited(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(convert_pdf, "CHARS_MAX", 12)
     with pytest.raises(ConversionError, match="12 characters"):
         convert("a.pdf", data)
+
+
+VERTICAL = (
+    b"<</Type/Font/Subtype/Type0/BaseFont/Ryumin-Light/Encoding/90ms-RKSJ-V/DescendantFonts[<</Type/Font/Subtype"
+    b"/CIDFontType0/BaseFont/Ryumin-Light/CIDSystemInfo<</Registry(Adobe)/Ordering(Japan1)/Supplement 2>>"
+    b"/FontDescriptor<</Type/FontDescriptor/FontName/Ryumin-Light/Flags 4>>>>]>>"
+)
+
+
+@pytest.mark.parametrize("count", [0, 30])
+def test_texts_that_give_nothing_are_noted(count: int) -> None:
+    """The library reads no vertical lines: a page that has some beside its text is named."""
+    lines = b"".join(b"BT /F 9 Tf %d 80 Td <825082518252> Tj ET " % (3 * at) for at in range(count))
+    data = hand_made(b"BT /G 9 Tf 5 5 Td (Read) Tj ET " + lines, font=VERTICAL)
+    read = convert(
+        "a.pdf", data.replace(b"/F 4 0 R", b"/F 4 0 R/G<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>")
+    )
+    assert read.text == "Read"
+    assert [note for note in read.notes if "vertical" in note] == (
+        ["page 1: not all of the text could be read, such as vertical lines"] if count else []
+    )
 
 
 def test_doubtful_pages_are_named() -> None:

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -224,7 +224,7 @@ def test_cancelling_a_run_that_somebody_drives_asks_and_does_not_take(tmp_path: 
         assert leave.wait(30)
 
     with working(tmp_path, function) as scripted, ThreadPoolExecutor(1) as pool:
-        first = pool.submit(scripted.resume, run_id)
+        first: Future[Result] = pool.submit(scripted.resume, run_id)
         assert inside.wait(30)
         with working(tmp_path, function) as other:
             assert other.cancel(run_id).status == "running"

@@ -6,7 +6,7 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -229,7 +229,7 @@ def test_a_whole_reply_that_is_waited_for_without_a_stream_is_closed_too(tmp_pat
     with model_server() as server, asking(tmp_path, server, RESPONSES, live=False) as engine:
         server.script(line.silent(RESPONSES))
         with ThreadPoolExecutor(1) as pool:
-            running = pool.submit(engine.run, "Work")
+            running: Future[Result] = pool.submit(engine.run, "Work")
             assert line.open.wait(LONG_S)
             cancelled(engine, tmp_path, "thread")
             judge(engine, running.result(LONG_S))
@@ -256,7 +256,7 @@ def test_many_open_streams_are_told_apart(tmp_path: Path) -> None:
     """Of six runs in six threads one is cancelled: only its stream is closed."""
     lines = [Line() for _ in range(6)]
     with model_server() as server, asking(tmp_path, server, CHAT) as engine, ThreadPoolExecutor(6) as pool:
-        running = []
+        running: list[Future[Result]] = []
         for line in lines:
             server.script(line.stalled(CHAT))
             running.append(pool.submit(engine.run, "Work"))
@@ -281,7 +281,7 @@ def test_a_client_that_a_host_has_made_is_left_at_its_next_piece(tmp_path: Path)
         engine = Engine(model, tools=TOOLS, journal=Journal(tmp_path / JOURNAL, "off"))
         with engine, ThreadPoolExecutor(1) as pool:
             server.script(line.dripping(CHAT))
-            running = pool.submit(engine.run, "Work")
+            running: Future[Result] = pool.submit(engine.run, "Work")
             assert line.open.wait(LONG_S)
             cancelled(engine, tmp_path, "thread")
             judge(engine, running.result(LONG_S))
@@ -321,7 +321,7 @@ def test_a_hosts_own_model_can_stop_as_well(tmp_path: Path) -> None:
         Engine(model, tools=TOOLS, journal=Journal(tmp_path / JOURNAL, "off")) as engine,
         ThreadPoolExecutor(1) as pool,
     ):
-        running = pool.submit(engine.run, "Work")
+        running: Future[Result] = pool.submit(engine.run, "Work")
         assert model.inside.wait(LONG_S)
         cancelled(engine, tmp_path, "thread")
         judge(engine, running.result(LONG_S))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import importlib.util
-import inspect
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -14,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from paor import Document, Engine, ForkOptions, Journal, ScriptedModel, Tool, diagram, diff, replay, tool, why
+from paor import Document, Engine, Journal, ScriptedModel, Tool, diagram, diff, replay, tool, why
 from paor.errors import JournalError, MissingExtra, ModelUnavailable, UnknownRun, UsageError
 
 from ..project.test_dependencies import imported
 from ..support.cases import short
-from ..support.inside import TypedResumeOptions, TypedRunOptions, registry
+from ..support.inside import registry
 from ..support.worlds import STOP, SUCCESS
 
 ANSWERED = [{"action": None, "answer": "8 o'clock"}, SUCCESS]
@@ -134,7 +133,7 @@ def test_a_run_refuses_what_it_cannot_use(options: dict[str, Any], words: str) -
                 start(**({"objective": "When do you open?"} | options))
             one_line(error, words)
         with pytest.raises(TypeError):
-            engine.run("When do you open?", temperature=1)  # type: ignore[call-overload]
+            engine.run("When do you open?", temperature=1)  # type: ignore[call-arg]
         assert engine.journal.runs() == []
 
 
@@ -195,33 +194,8 @@ def test_a_description_that_is_no_utf8_is_mended() -> None:
 def test_criteria_may_come_from_an_iterator() -> None:
     """They were checked and then gone, and the run went on without them."""
     with made() as engine:
-        result = engine.run("When do you open?", (text for text in ["names a time"]))  # type: ignore[call-overload]
+        result = engine.run("When do you open?", (text for text in ["names a time"]))  # type: ignore[arg-type]
         assert [item.criterion for item in result.criteria] == ["names a time"]
-
-
-def test_documents_are_the_third_argument_of_every_way_to_run() -> None:
-    """As the signature is written down; and what may follow by name is typed and complete."""
-    for way in (Engine.run, Engine.arun, Engine.stream, Engine.astream):
-        assert list(inspect.signature(way).parameters)[:4] == [
-            "self",
-            "objective",
-            "success_criteria",
-            "documents",
-        ]
-    given = list(inspect.signature(Engine.stream).parameters)[4:]
-    assert given == [*TypedRunOptions.__annotations__, "on_close"]
-
-
-@pytest.mark.parametrize(
-    ("way", "options"), [(Engine.resume, TypedResumeOptions), (Engine.fork, ForkOptions)]
-)
-def test_what_the_async_form_takes_by_name_is_what_the_signature_says(way: Any, options: Any) -> None:
-    """It is in the signature for people and in a TypedDict for the async form; neither may have more or other types."""
-    parameters = inspect.signature(way).parameters.values()
-    named = {item.name: item.annotation for item in parameters if item.kind is item.KEYWORD_ONLY}
-    named.pop("drive", None)  # of `afork` an argument of its own
-    kept = {name: getattr(kind, "__forward_arg__", kind) for name, kind in options.__annotations__.items()}
-    assert named == kept
 
 
 def test_documents_are_given_as_the_third_argument() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Limits, Policy, Result, ScriptedModel, Task, Tool, replay, tool
+from paor import Engine, Journal, Limits, Policy, Result, ScriptedModel, Task, Tool, ToolContext, replay, tool
 from paor.errors import AlreadyAnswered, InvalidAnswer, UsageError
 from paor.otel import trace_of
 from paor.testing import call_tools, step
@@ -415,3 +415,72 @@ def test_a_fork_of_a_workflow_of_tasks_is_still_none(tmp_path: Path) -> None:
     with engine(["One.", "Two."], [], tmp_path / "runs.db", limits=Limits(completion_review="rules")) as own:
         own.run_workflow("Both", tasks=[Task("One")])
         assert [row.called_by for row in runs(own)] == [None, None]
+
+
+def test_a_called_run_has_the_options_that_its_tool_was_made_with() -> None:
+    """Its limits over its engine's, its language before the caller's; of the budgets no more than the caller has left."""
+    with engine(PAYS, [pay]) as clerk:
+        made = clerk.as_tool(
+            "clerk",
+            "Pays.",
+            context="Of the desk",
+            language="de",
+            metadata={"of": "desk"},
+            limits={"max_steps": 2},
+            stage="native",
+        )
+        with engine(asks("clerk"), [made], limits=Limits(token_budget=10**6)) as desk:
+            desk.run("Have five paid", language="en")
+            outer, inner = (desk.journal.spec(row.run_id) for row in runs(desk))
+            assert (inner.context, inner.language, dict(inner.metadata)) == (
+                "Of the desk",
+                "de",
+                {"of": "desk"},
+            )
+            assert (inner.limits.max_steps, outer.limits.max_steps) == (2, 5)
+            assert inner.limits.token_budget is not None and inner.limits.token_budget < 10**6
+            assert (outer.context, outer.language, dict(outer.metadata)) == ("", "en", {})
+
+
+@pytest.mark.parametrize(
+    "options", [{"key": "k"}, {"conversation": "c"}, {"after": "x"}, {"queue": True}], ids=str
+)
+def test_a_tool_has_no_option_of_a_single_run(options: dict[str, Any]) -> None:
+    """Its second call would be refused."""
+    with (
+        Engine("offline", journal=":memory:") as clerk,
+        pytest.raises(UsageError, match=f"as_tool: {next(iter(options))} is of one run"),
+    ):
+        clerk.as_tool("desk", "Looks things up.", **options)
+
+
+def test_a_called_run_that_waits_goes_on_with_the_model_deps_and_connections_of_its_tool(
+    tmp_path: Path,
+) -> None:
+    """They are in no journal: the tool brings them again when its run is resumed."""
+    seen: list[Any] = []
+
+    @tool("money.pay", effect="once")
+    def paying(context: ToolContext[str], amount: int, connectionReference: str) -> str:
+        """Pay."""
+        seen.append((context.deps, context.connection))
+        return "paid"
+
+    replies: list[Any] = [
+        call_tools(step("money.pay", amount=5, connectionReference="bank")),
+        "Five were paid.",
+    ]
+    with engine(["never asked"], [paying], policy=Policy(approvals=("money.pay",))) as clerk:
+        made = clerk.as_tool(
+            "clerk",
+            "Pays.",
+            model=ScriptedModel(replies),
+            deps="own",
+            connections={"bank": "secret"},
+            stage="native",
+        )
+        with engine(asks("clerk"), [made], tmp_path / "runs.db") as desk:
+            waits = desk.run("Have five paid", deps="the caller's")
+            assert (waits.status, seen) == ("waiting", [])
+            assert desk.resume(waits.run_id, answer={"approve": True}).state == "Done"
+            assert seen == [("own", "secret")]

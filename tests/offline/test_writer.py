@@ -214,6 +214,14 @@ def test_what_is_not_there_is_said() -> None:
         ("The Supplier shall present it on 3 May 2027.", {"obligation", "deadline", "date"}),
         ("The Supplier presented it on 3 May 2027.", {"date"}),
         ("The Supplier shall report it immediately.", {"obligation", "deadline"}),
+        ("Do not file a public issue.", {"obligation"}),
+        ("The team is obligated to keep the name secret.", {"obligation"}),
+        ("All complaints will be reviewed.", {"obligation"}),
+        ("The chair is expected to keep order.", {"obligation"}),
+        ("The proposal passes if nobody objects after 72 hours.", {"deadline"}),
+        ("Before each meeting the chair will share the agenda.", {"obligation", "deadline"}),
+        ("The embargo is set 72 hours from the time of issue.", {"deadline"}),
+        ("They met again after the fair.", set()),
     ],
 )
 def test_kinds_of_sentences(text: str, expected: set[str]) -> None:

@@ -9,7 +9,6 @@ from paor.fsm.journal.reader import JournalReader
 from paor.fsm.journal.rows import Transition
 from paor.fsm.journal.sqlite.source import SqliteSource
 from paor.fsm.report.html import content_policy, page_html, page_texts, report_texts
-from paor.fsm.report.run_rows import ANSWERED, ERASED, FAULT, IN_DOUBT, INVALID, REFUSED, SHARED, WAITS
 from paor.fsm.report.run_view import CHUNK, RunView
 from paor.fsm.report.view import JournalView
 from paor.fsm.verify.verify import RunDefects, run_defects

@@ -255,13 +255,12 @@ class DeskRun:
             view = JournalView(engine.journal)
             self._head: dict[str, Any] = view.part(f"run/{self.id}")
             self._line: dict[str, Any] = view.line(self.id)
-            names = [f"rows/{self.id}/{number}" for number in range(-(-self._head["rows"]["n"] // CHUNK))]
+            names = [
+                f"rows/{self.id}/{number}" for number in range(-(-len(self._head["story"]["rows"]) // CHUNK))
+            ]
             self._chunks: dict[str, Any] = {name: view.part(name) for name in names}
-        self.rows: list[dict[str, Any]] = [row for part in self._chunks.values() for row in part["rows"]]
-        self.calls: list[dict[str, Any]] = self._head["calls"]
-        self.tables: dict[str, list[str]] = self._head["rows"]["tables"]
-        own = self._head["rows"]
-        self.columns: dict[str, list[int]] = {name: own[name] for name in own if name not in ("n", "tables")}
+        self.rows: list[dict[str, Any]] = self._head["story"]["rows"]
+        self.calls: list[dict[str, Any]] = self._head["story"]["calls"]
 
     def line(self, **changed: Any) -> dict[str, Any]:
         """Return the run as the list shows it."""
@@ -279,7 +278,8 @@ class DeskRun:
         """Return every part of a page of this run; *others* are lines of further runs in its list."""
         index = {"version": "0.1.0", "live": False, "journal": "runs.db", "title": "", "open": self.id}
         index |= {"runs": [self.line(), *others], "waits": [approval(), doubt()]}
-        return {"index": index, f"run/{self.id}": self.run(), **self.chunks()}
+        run = self.run()
+        return {"index": index, "story": run.pop("story"), f"run/{self.id}": run, **self.chunks()}
 
 
 @cache

@@ -14,15 +14,6 @@ from urllib.parse import unquote, urlsplit
 from .inside import CHUNK, page_html
 from .report_browser import DeskRun, approval
 
-NAMED = {
-    "trigger": "trigger",
-    "source": "phase",
-    "dest": "phase",
-    "kind": "kind",
-    "tool": "tool",
-    "model": "model",
-}
-
 
 def without_texts(line: dict[str, Any]) -> dict[str, Any]:
     """Return a line as it comes with a row: without what no row changes."""
@@ -36,6 +27,7 @@ class LiveRun:
     Attributes:
         n: Rows that are there.
         waits: What waits for a person.
+        erased: Whether nothing is left of what was said.
         posted: Path, header and body of each write.
         answers: What the next writes are answered with, as status and data; empty: it was done.
     """
@@ -48,6 +40,7 @@ class LiveRun:
         self.answers: list[tuple[int, dict[str, Any]]] = []
         self.streams: dict[str, list[queue.Queue[tuple[str, str, Any] | None]]] = {}
         self.decided: list[dict[str, Any]] = []
+        self.erased = False
 
     def line(self) -> dict[str, Any]:
         ended = self.n == len(self.run.rows)
@@ -65,34 +58,28 @@ class LiveRun:
             return told | {"runs": [self.line()], "waits": self.waits, "token": "page-token", "actions": True}
         if kind == "run":
             head: dict[str, Any] = self.run.run()
-            rows = {
-                key: value[: self.n] if isinstance(value, list) else value
-                for key, value in head["rows"].items()
-            }
-            calls = [call for call in head["calls"] if call["last"] < self.n]
+            story, first = head["story"], int(rest.partition("/")[2] or 0)
+            calls = [call for call in story["calls"] if call["last"] < self.n]
             if self.decided:
                 calls = [*calls, calls[0] | {"seq": self.n, "last": self.n, "decided": self.decided}]
-            head |= {"rows": rows | {"n": self.n}, "line": self.line(), "calls": calls, "tone": "runs"}
-            return head
+            story |= {"run": story["run"] | {"head_seq": self.n - 1}, "calls": calls}
+            story["rows"] = story["rows"][first : self.n]
+            story["erasures"] = (
+                [{"at": 1, "reason": "T-7", "payloads": "[[3,5],[7,7]]"}] if self.erased else []
+            )
+            for row in story["rows"] if self.erased else ():
+                row["said"] = ""
+            return head | {"line": self.line()}
         first = int(rest.rpartition("/")[2]) * CHUNK
         whole: dict[str, Any] = self.run.chunks()[name]
         return whole | {"rows": [row for row in whole["rows"] if first <= row["seq"] < self.n]}
-
-    def entry(self, seq: int) -> dict[str, Any]:
-        """Return a row by names."""
-        columns, tables = self.run.columns, self.run.tables
-        entry: dict[str, Any] = {name: values[seq] for name, values in columns.items()}
-        entry["at"] = sum(columns["at"][: seq + 1])
-        for name, table in NAMED.items():
-            entry[name] = tables[table][entry[name]] if entry[name] >= 0 else None
-        return entry
 
     def grow(self, count: int = 1) -> None:
         """Let rows come."""
         for _ in range(count):
             self.n += 1
             seq = self.n - 1
-            data = {"seq": seq, "entry": self.entry(seq), "line": without_texts(self.line())}
+            data = {"row": self.run.rows[seq], "line": without_texts(self.line())}
             self.tell(f"events/{self.run.id}", "row", data, str(seq))
         if self.n == len(self.run.rows):
             self.tell(f"events/{self.run.id}", "end", {})
@@ -163,7 +150,7 @@ class Handler(BaseHTTPRequestHandler):
         if path != "events":
             for seq in range(int(after) + 1, self.live.n):
                 line = without_texts(self.live.line())
-                waiting.put(("row", str(seq), {"seq": seq, "entry": self.live.entry(seq), "line": line}))
+                waiting.put(("row", str(seq), {"row": self.live.run.rows[seq], "line": line}))
         self.live.streams.setdefault(path, []).append(waiting)
         while (told := waiting.get()) is not None:
             event, number, data = told

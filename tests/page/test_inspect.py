@@ -92,6 +92,24 @@ def test_a_key_of_the_environment_is_in_nothing_that_is_served(
             assert not [body for body in found if key.encode() in body]
 
 
+def test_a_key_that_a_person_gave_with_an_answer_is_in_no_row_that_is_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The row says why, without it: in the run's story, and in the event of the row."""
+    key = "sk-proj-0123456789abcdefghijklmnop"
+    with bank(tmp_path / "runs.db", [], 5) as engine:
+        run = engine.run("Pay")
+        assert run.waiting_for is not None
+        given: dict[str, Any] = {"question": run.waiting_for.id, "actor": "ann", "reason": f"paid with {key}"}
+        engine.resume(run.run_id, answer={"approve": True}, **given)
+        monkeypatch.setenv("OPENAI_API_KEY", key)
+        with served(app(engine)) as browser, browser.events(f"events/{run.run_id}") as events:
+            rows = [data["row"] for name, _, data in events if name == "row"]
+            assert browser.get(f"data/run/{run.run_id}").json["story"]["rows"] == rows
+        said = next(row["said"] for row in rows if "answered" in row["marks"])
+        assert said == "paid with [secret redacted]" and key not in json.dumps(rows)
+
+
 # -- mounted -------------------------------------------------------------------------------------------------------
 
 

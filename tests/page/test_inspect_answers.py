@@ -272,7 +272,7 @@ def test_nothing_is_opened_for_writing_before_an_action(tmp_path: Path) -> None:
                 ).status
                 == 200
             )
-            (call,) = browser.get(f"data/run/{run_id}").json["calls"]
+            (call,) = browser.get(f"data/run/{run_id}").json["story"]["calls"]
             assert call["decided"][0]["actor"] == "ann"
 
 

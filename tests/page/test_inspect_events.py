@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
@@ -17,7 +17,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
-from paor import Engine, Journal, ModelCall, Reply, ScriptedModel
+from paor import Engine, Journal, ModelCall, Reply, Result, ScriptedModel
 from paor.inspect import app
 from paor.testing import SeededIds, call_tools, step
 
@@ -54,8 +54,8 @@ def rows_seen(events: Events) -> list[int]:
             assert data["line"]["status"] == "done"
             break
         assert name == "row", (name, number, data)
-        assert int(number) == data["seq"] and data["line"]["id"]
-        seen.append(data["seq"])
+        assert int(number) == data["row"]["seq"] and data["line"]["id"]
+        seen.append(data["row"]["seq"])
     return seen
 
 
@@ -72,7 +72,7 @@ def test_a_client_goes_on_where_it_stopped(how: str, tmp_path: Path, monkeypatch
             with browser.events(f"events/{run_id}{query}", **headers) as events:
                 return list(islice(events, count))
 
-        assert [data["seq"] for _, _, data in rest(-1, 2)] == [0, 1]
+        assert [data["row"]["seq"] for _, _, data in rest(-1, 2)] == [0, 1]
         question = engine.result(run_id).waiting_for
         assert question is not None
         engine.resume(run_id, answer={"approve": True}, question=question.id)
@@ -159,7 +159,7 @@ def test_a_run_that_has_no_row_yet_has_no_problem(tmp_path: Path, monkeypatch: p
         served(app(engine.journal)) as browser,
         ThreadPoolExecutor(1) as pool,
     ):
-        running = pool.submit(engine.run, "Pay")
+        running: Future[Result] = pool.submit(engine.run, "Pay")
         try:
             assert asked.wait(30)
             with browser.events(f"events/{first_run(browser)}") as events:
@@ -271,7 +271,7 @@ def test_a_journal_in_memory_is_followed_too(tmp_path: Path) -> None:
     with bank(":memory:", [], 5) as engine, served(app(engine)) as browser:
         run_id = engine.run("Pay").run_id
         with browser.events(f"events/{run_id}") as events:
-            assert [data["seq"] for _, _, data in islice(events, 2)] == [0, 1]
+            assert [data["row"]["seq"] for _, _, data in islice(events, 2)] == [0, 1]
             (wait,) = browser.get("data/index").json["waits"]
             assert (
                 browser.post(

@@ -17,19 +17,7 @@ from paor.events import TransitionTaken
 from paor.testing import answer, call, refine, review
 
 from ..support.journeys import JOURNEYS, Journey, play
-from .inside import (
-    ANSWERED,
-    CHUNK,
-    ERASED,
-    FAULT,
-    IN_DOUBT,
-    INVALID,
-    REFUSED,
-    SHARED,
-    WAITS,
-    JournalView,
-    RunView,
-)
+from .inside import CHUNK, JournalView, RunView
 
 NAMES = [journey.name for journey in JOURNEYS]
 
@@ -39,7 +27,7 @@ def everything(view: JournalView, run_id: str) -> tuple[dict[str, Any], list[dic
     head = view.part(f"run/{run_id}")
     rows: list[dict[str, Any]] = []
     texts: dict[str, Any] = {}
-    for number in range(-(-head["rows"]["n"] // CHUNK)):
+    for number in range(-(-len(head["story"]["rows"]) // CHUNK)):
         chunk = view.part(f"rows/{run_id}/{number}")
         assert chunk["first"] == len(rows)
         rows += chunk["rows"]
@@ -68,38 +56,33 @@ def chained(head: dict[str, Any], rows: list[dict[str, Any]]) -> str:
 
 @pytest.mark.parametrize("journey", JOURNEYS, ids=NAMES)
 def test_every_figure_is_the_journals(journey: Journey, tmp_path: Path) -> None:
-    """Columns sum up to the counters, rows chain up to the head, and what the guards saw is what `why` says."""
+    """What rows used sums up to the counters, rows chain up to the head, and what the guards saw is what `why` says."""
     with journey.engine(tmp_path) as scripted:
         run_id = play(journey, scripted).run_id
         journal = scripted.journal
         head, rows, texts = everything(JournalView(journal), run_id)
-        transitions = journal.transitions(run_id)
-        columns, tables = head["rows"], head["rows"]["tables"]
-        last = transitions[-1]
-        assert columns["n"] == len(transitions) == len(rows)
-        assert sum(columns["took"]) == last.time_us and sum(columns["cost"]) == last.cost_micro
-        assert (sum(columns["tokens_in"]), sum(columns["tokens_out"])) == (last.tokens_in, last.tokens_out)
-        assert sum(columns["at"]) == last.at
-        assert [tables["trigger"][place] for place in columns["trigger"]] == [
-            row.trigger for row in transitions
-        ]
-        assert [tables["phase"][place] for place in columns["dest"]] == [row.dest for row in transitions]
+        transitions, story = journal.transitions(run_id), head["story"]
+        told, last = story["rows"], transitions[-1]
+        assert len(told) == len(transitions) == len(rows)
+        for name in ("tokens_in", "tokens_out", "cost_micro", "time_us"):
+            assert sum(row[name] for row in told) == getattr(last, name)
+        for name in ("at", "trigger", "source", "dest", "step"):
+            assert [row[name] for row in told] == [getattr(row, name) for row in transitions]
         assert chained(head, rows) == head["chain"]["head"] == journal.run(run_id).head_hash.hex()
         assert head["replay"]["identical"] and not head["verify"]["defects"]
         known = {row["trigger"] for row in head["machine"]["rows"]}
         for row, transition in zip(rows, transitions, strict=True):
             found = why(journal, run_id, row["seq"])
-            told = {guard.guard: guard.fact for item in found.candidates for guard in item.guards}
-            assert row["words"].items() <= told.items()
+            facts = {guard.guard: guard.fact for item in found.candidates for guard in item.guards}
+            assert row["words"].items() <= facts.items()
             assert row["words"].keys() <= row["guards"].keys()
-            assert found.told is not None and (row["asked"], row["came"]) == (found.request, found.told.told)
+            assert found.told is not None and found.told.wire() == told[row["seq"]]
             assert row["guards"] == dict(transition.guards) and list(row["guards"]) == list(transition.guards)
             assert transition.trigger in known
             for name in (*row["prompt"], row["reply"], row["set"], row["answer"]):
                 assert name is None or texts[name]["text"] is not None
-        calls = [(item["seq"], item["tool"], item["outcome"], item["result"]) for item in head["calls"]]
-        assert calls == [(item.seq, item.tool, item.outcome, item.result) for item in journal.calls(run_id)]
-        used = {item["name"]: item["used"] for item in head["limits"]}
+        assert story["calls"] == [item.wire() for item in journal.calls(run_id)]
+        used = {item["name"]: item["used"] for item in story["used"]}
         assert used["steps"] == last.step and used["tokens"] == last.tokens_in + last.tokens_out
 
 
@@ -112,20 +95,18 @@ def test_a_view_read_on_row_by_row_is_a_view_read_at_once(journey: Journey, tmp_
 
         def follow(event: Any) -> None:
             if isinstance(event, TransitionTaken) and not event.run_id.startswith("none"):
-                seen.extend(
-                    item for item in live.entries(event.run_id, event.seq) if item["seq"] == event.seq
-                )
+                seen.extend(live.run(event.run_id).entries(event.seq, 1))
 
         scripted.hooks = (*scripted.hooks, follow)
         run_id = play(journey, scripted).run_id
         whole = RunView(scripted.journal.reader, run_id)
-        mine = [item for item in live.entries(run_id, 0)]
+        mine = live.run(run_id).entries(0)
         assert mine == whole.entries(0)
         assert live.part(f"run/{run_id}") | live.checks(run_id) == JournalView(scripted.journal).part(
             f"run/{run_id}"
         )
         assert live.part(f"rows/{run_id}/0") == JournalView(scripted.journal).part(f"rows/{run_id}/0")
-        assert [item["entry"]["trigger"] for item in mine] == [
+        assert [item["trigger"] for item in mine] == [
             row.trigger for row in scripted.journal.transitions(run_id)
         ]
         assert seen
@@ -198,14 +179,15 @@ def test_a_run_with_everything(desk: tuple[Engine, str]) -> None:
     """Its flags, its calls with who decided, its criteria with their evidence, its limits and its policy."""
     engine, run_id = desk
     head, rows, _ = everything(JournalView(engine.journal), run_id)
-    flags = 0
-    for value in head["rows"]["flags"]:
-        flags |= value
-    assert flags == REFUSED | INVALID | WAITS | ANSWERED | IN_DOUBT
-    assert head["criteria"] == [{"criterion": "the money is back", "met": True, "evidence": "receipt R-1"}]
-    assert head["answer"] == "Paid back." and head["tone"] == "done"
-    paid = next(item for item in head["calls"] if item["tool"] == "desk.pay")
-    assert paid["args"] == [["order", "O-1"], ["amount", "34.0"]] and paid["effect"] == "once"
+    story = head["story"]
+    marks = {mark for row in story["rows"] for mark in row["marks"]}
+    assert marks == {"refused", "invalid", "waits", "answered", "in_doubt"}
+    assert story["criteria"] == [{"criterion": "the money is back", "met": True, "evidence": "receipt R-1"}]
+    assert story["answer"] == "Paid back." and story["run"]["status"] == "done"
+    paid = next(item for item in story["calls"] if item["tool"] == "desk.pay")
+    assert (
+        head["exact"][str(paid["seq"])] == [["order", "O-1"], ["amount", "34.0"]] and paid["effect"] == "once"
+    )
     assert [(item["decision"], item["actor"], item["reason"]) for item in paid["decided"]] == [
         ("approved", "Dana", "I looked"),
         ("done", "Dana", "I looked"),
@@ -213,27 +195,24 @@ def test_a_run_with_everything(desk: tuple[Engine, str]) -> None:
     answered = [item["seq"] for item in paid["decided"]]
     assert [rows[seq]["canonical"].count('"trigger":"provide"') for seq in answered] == [1, 1]
     assert paid["key"] == f"{run_id}-{paid['action']}"
-    policy = head["policy"]
-    assert [item["seq"] for item in policy["refused"]] == [0] and "desk.purge" in policy["refused"][0]["why"]
+    policy = story["policy"]
+    refused = [row for row in story["rows"] if "refused" in row["marks"]]
+    assert [row["seq"] for row in refused] == [0] and "desk.purge" in refused[0]["said"]
     assert policy["never"] == ["*.purge"] and policy["asks"] == ["desk.pay"]
     assert ["desk.purge", "desk.purge is denied by policy"] in policy["denied"]
-    assert "shipping" not in head["line"]["tools"] and head["line"]["refused"] == len(policy["refused"]) == 1
+    assert "shipping" not in head["line"]["tools"] and head["line"]["refused"] == len(refused) == 1
     assert {"desk.find", "desk.pay"} <= set(head["line"]["tools"])  # a call that a person settled, too
-    assert "desk.purge" not in policy["offered"] and "desk.find" not in policy["uncalled"]
-    limits = {item["name"]: (item["used"], item["allowed"]) for item in head["limits"]}
+    assert "desk.purge" not in policy["offered"]
+    limits = {item["name"]: (item["used"], item["allowed"]) for item in story["used"]}
     assert limits["steps"][1] == 9 and limits["tokens"][1] == 100_000 and limits["cost"][1] == 1.0
     assert limits["questions"][0] == 1
-    tools = {item[0]: item[1:3] for item in head["cost"]["tool"]}
-    assert tools == {"desk.find": [1, 0], "desk.pay": [1, 0]}
-    kinds = {item[0]: item for item in head["cost"]["kind"]}
-    assert sum(item[2] for item in kinds.values()) == sum(head["rows"]["tokens_in"])
 
 
 def test_the_last_prompt_of_a_kind_is_named(desk: tuple[Engine, str]) -> None:
     """So that a page can show what is new in a prompt."""
     engine, run_id = desk
     head, rows, texts = everything(JournalView(engine.journal), run_id)
-    kinds = [head["rows"]["tables"]["kind"][place] for place in head["rows"]["kind"]]
+    kinds = [row["asked"] for row in head["story"]["rows"]]
     for row in rows:
         if row["previous"] is not None:
             assert kinds[row["previous"]] == kinds[row["seq"]] and rows[row["previous"]]["prompt"]
@@ -288,7 +267,7 @@ def test_a_fork_shows_the_rows_that_it_shares(desk: tuple[Engine, str]) -> None:
     view = JournalView(engine.journal)
     head, rows, _ = everything(view, forked.run_id)
     assert chained(head, rows) == head["chain"]["head"]
-    assert [bool(flags & SHARED) for flags in head["rows"]["flags"]] == [row["seq"] <= 3 for row in rows]
+    assert [part["first"] for part in head["chain"]["parts"]] == [0, 4] and len(rows) > 4
     assert head["line"]["parent"] == [run_id, 3]
     assert view.part(f"run/{run_id}")["forks"] == [{"id": forked.run_id, "seq": 3}]
 
@@ -303,8 +282,8 @@ def test_what_was_erased_is_nowhere(desk: tuple[Engine, str]) -> None:
         assert word not in told, word
     assert all(item["text"] is None for item in texts.values())
     assert chained(head, rows) == head["chain"]["head"]
-    assert head["erasures"][0]["reason"] == "T-7" and head["line"]["objective"] is None
-    assert all(flags & ERASED for flags in head["rows"]["flags"])
+    assert head["story"]["erasures"][0]["reason"] == "T-7" and head["line"]["objective"] is None
+    assert all(row["erased"] for row in rows)
     assert all(row["note"] and row["words"] == {} for row in rows) and any(row["guards"] for row in rows)
     assert (
         not head["replay"]["identical"] and head["replay"]["unchecked"] and not head["replay"]["divergences"]
@@ -318,12 +297,11 @@ def test_a_row_that_lacks_one_text_is_marked(desk: tuple[Engine, str]) -> None:
     rows = engine.journal.transitions(run_id)
     reply = rows[2].outcome["reply"]["n"]
     engine.journal.erase(run_id, payloads=[reply], force=True, others="keep")
-    marked = [
-        bool(flags & ERASED) for flags in JournalView(engine.journal).part(f"run/{run_id}")["rows"]["flags"]
-    ]
+    view = JournalView(engine.journal)
+    marked = [row["erased"] for row in view.part(f"rows/{run_id}/0")["rows"]]
     assert marked == [row.seq == 2 for row in rows]
-    shared = JournalView(engine.journal).part(f"run/{forked}")["rows"]["flags"]
-    assert [bool(flags & ERASED) for flags in shared] == [seq == 2 for seq in range(4)]
+    shared = view.part(f"rows/{forked}/0")["rows"]
+    assert [row["erased"] for row in shared] == [seq == 2 for seq in range(4)]
 
 
 def test_all_defects_are_counted_and_the_first_are_named(desk: tuple[Engine, str], tmp_path: Path) -> None:
@@ -368,8 +346,9 @@ def test_a_fault_is_marked(tmp_path: Path) -> None:
     run_id = scripted_engine(tmp_path).run("Nothing to say").run_id
     with Journal(tmp_path / "desk.db") as journal:
         head, rows, _ = everything(JournalView(journal), run_id)
-    assert head["tone"] == "failed" and head["rows"]["flags"][-1] & FAULT
-    assert "fault script_exhausted" in rows[-1]["came"]
+    assert head["story"]["run"]["status"] == "failed" and len(rows) == 1
+    last = head["story"]["rows"][-1]
+    assert list(last["marks"]) == ["fault"] and "fault script_exhausted" in last["came"]
 
 
 # -- what there is not -----------------------------------------------------------------------------------------------
@@ -389,7 +368,9 @@ def test_a_fault_is_marked(tmp_path: Path) -> None:
         "rows/{id}/x",
         "rows/{id}/1/2",
         "Index",
-        "run/{id}/0",
+        "run/{id}/x",
+        "run/{id}/",
+        "run/{id}/0/0",
         "../index",
         "rows/{id}/\u0661",
         "rows/{id}/99999999999",

@@ -105,7 +105,7 @@ def test_a_link_to_a_row_survives_reload_and_back(chromium: Any, file: Path) -> 
 
 def test_why_shows_the_guard_that_closed_each_row_before(chromium: Any, file: Path, run: DeskRun) -> None:
     """Of a refused call: the row taken first, then those tried before it with the guard that closed them, the forward one in red."""
-    refused = next(row["seq"] for row in run.rows if '"reselect"' in row["canonical"])
+    refused = next(row["seq"] for row in run.rows if row["trigger"] == "reselect")
     with opened(chromium, file, f"#row-{refused}") as seen:
         seen.row()
         assert seen.text(".detail .taken").startswith("reselect")
@@ -241,10 +241,10 @@ def _changed_byte(column: str) -> Change:
     return change
 
 
-def _other_list(column: str) -> Change:
+def _other_list(key: str) -> Change:
     def change(parts: Parts) -> None:
-        values = head_of(parts)["rows"][column]
-        values[7] += 1 if column == "at" or values[7] == 0 else -1
+        row = parts["story"]["rows"][7]
+        row[key] = row[key] + 1 if key == "at" else "other"
 
     return change
 
@@ -314,6 +314,33 @@ def test_a_row_has_its_counters_beside_their_limits(chromium: Any, file: Path) -
         assert "steps 3 of 3,000" in meters and "questions 1 of 99" in meters
         assert "cost" in meters and "of 0.2500" in meters
         assert "same_key" in seen.text(".part:has-text('Counters and budget')")
+
+
+def test_cost_is_counted_by_kind_tool_and_model(chromium: Any, file: Path, run: DeskRun) -> None:
+    """Requests and tokens of each kind and model, made and failed calls of each tool, as the story's rows and calls have them."""
+
+    def rows(name: str) -> dict[str, list[str]]:
+        seen.page.get_by_role("button", name=name, exact=True).click()
+        told = [line.split("\t") for line in seen.text(".cost tbody").splitlines()]
+        return {line[0].strip(): [cell.strip() for cell in line[1:]] for line in told}
+
+    def asked(key: str, name: str) -> list[dict[str, Any]]:
+        return [row for row in run.rows if row[key] == name]
+
+    with opened(chromium, file) as seen:
+        seen.row()
+        for name, key in (("kind", "asked"), ("model", "model")):
+            shown = rows(name)
+            assert shown.keys() == {row[key] for row in run.rows if row[key] not in (None, "", "recall")}
+            for one, (count, tokens, *_) in shown.items():
+                found = asked(key, one)
+                used = [sum(row[column] for row in found) for column in ("tokens_in", "tokens_out")]
+                assert (int(count), tokens) == (len(found), f"{used[0]:,} in, {used[1]:,} out")
+        shown = rows("tool")
+        made = [call for call in run.calls if call["started_at"] is not None]
+        assert shown.keys() == {call["tool"] for call in made}
+        for one, (count, *_) in shown.items():
+            assert int(count) == sum(call["tool"] == one for call in made)
 
 
 def test_a_model_without_a_price_has_no_cost_of_0(chromium: Any, file: Path) -> None:

@@ -106,6 +106,21 @@ def test_a_lost_server_is_told_and_rows_meanwhile_are_caught_up(chromium: Any) -
         assert "Done" in seen.text(".pill")
 
 
+def test_what_is_erased_meanwhile_leaves_the_page_with_the_next_row(chromium: Any) -> None:
+    """Also from rows that it had read before; the page says when, why and how much."""
+    live = LiveRun(40)
+    why = next(f"refused: {row['said']}" for row in live.run.rows if "refused" in row["marks"])
+    with served(live) as (address, _), looked_at(chromium, address) as seen:
+        seen.row()
+        assert why in seen.text(".limits")
+        live.erased = True
+        live.grow()
+        seen.page.get_by_text("payloads 3-5 7").wait_for()
+        assert why not in seen.text(".limits")
+        assert "row 40" in seen.row()
+        seen.silent()
+
+
 def test_an_answer_is_pending_until_its_row_is_there(chromium: Any) -> None:
     """The page sends what was decided with its token, and says so until the question is gone."""
     live = LiveRun(20)

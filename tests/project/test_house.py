@@ -171,11 +171,10 @@ TAKEN = {
         "Run",
         "SpecSource",
         "TakenRow",
-        "TypedRunOptions",
     ),
     *("Nothing", "ModelRequest", "ToolRequest", "Recall", "Moved", "Given", "Invalid", "QuestionRecord"),
     *("Answer", "Asked", "CriterionCheck", "DocumentRef", "Preview", "SchemaField", "StoredText", "WebFact"),
-    *("TypedResumeOptions", "FlowTask", "Plan", "Spec", "ToolSpec"),
+    *("FlowTask", "Plan", "Spec", "ToolSpec"),
 }
 """What calls take beside public types, and the records of a spec, a plan and a workflow file: docs/journal-format.md has these."""
 

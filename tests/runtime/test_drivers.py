@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -388,7 +388,7 @@ def test_threads_and_event_loops_may_share_one_engine(tmp_path: Path) -> None:
         ) as scripted,
         ThreadPoolExecutor(8) as pool,
     ):
-        plain = [pool.submit(scripted.run, f"Thread {number}") for number in range(10)]
+        plain: list[Future[Result]] = [pool.submit(scripted.run, f"Thread {number}") for number in range(10)]
         loops = [pool.submit(lambda: asyncio.run(scripted.arun("Loop"))) for _ in range(10)]
         assert [future.result().state for future in (*plain, *loops)] == ["Done"] * 20
         assert scripted.journal.verify() == []

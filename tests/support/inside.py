@@ -6,6 +6,7 @@ Tests use the public face; what it has no name for is imported here, so that a m
 
 from __future__ import annotations
 
+from paor.cli.support.json_input import FIELDS
 from paor.fsm.journal.leases import current_owner
 from paor.fsm.journal.payloads import REMEMBERED, Payload, Stager, salted_digest
 from paor.fsm.journal.prompts import prompt_places
@@ -24,7 +25,7 @@ from paor.fsm.journal.scans import Scan
 from paor.fsm.journal.sqlite.database import authorize
 from paor.fsm.journal.sqlite.file import open_writer
 from paor.fsm.journal.sqlite.migrations import OLDEST, newest
-from paor.fsm.lifecycle.arguments import TypedResumeOptions, TypedRunOptions
+from paor.fsm.lifecycle.options import OPTIONS
 from paor.fsm.lifecycle.resume import take_up
 from paor.fsm.lifecycle.runner import Runner
 from paor.fsm.machine.decide import decide
@@ -56,9 +57,11 @@ __all__ = [
     "COLUMNS",
     "EXCERPT",
     "EXECUTING",
+    "FIELDS",
     "FINAL",
     "HASHED",
     "OLDEST",
+    "OPTIONS",
     "PLANNING",
     "PREV_HASH",
     "REMEMBERED",
@@ -83,8 +86,6 @@ __all__ = [
     "Scan",
     "Stager",
     "StoredText",
-    "TypedResumeOptions",
-    "TypedRunOptions",
     "apply",
     "ask",
     "authorize",

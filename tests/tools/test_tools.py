@@ -34,6 +34,7 @@ class Desk:
     final_format: str | None = None
     timeout_s: float | None = None
     limits = Limits()
+    takes_pictures = False
     resumption: Any = None
     traceparent = ""
 
@@ -54,7 +55,7 @@ class Desk:
     def ask(
         self,
         request: str,
-        documents: Sequence[tuple[str, str]] = (),
+        documents: Sequence[tuple[str, str | bytes]] = (),
         *,
         instructions: str = "",
         format: str = "",
@@ -65,7 +66,9 @@ class Desk:
         )
         return self.texts.pop(0)
 
-    async def aask(self, request: str, documents: Sequence[tuple[str, str]] = (), **given: str) -> str:
+    async def aask(
+        self, request: str, documents: Sequence[tuple[str, str | bytes]] = (), **given: str
+    ) -> str:
         """Do the same."""
         return self.ask(request, documents, **given)
 

@@ -216,6 +216,7 @@ class Context:
     final_format: str | None = None
     timeout_s: float | None = None
     limits = Limits()
+    takes_pictures = False
     resumption: Any = None
     traceparent = ""
 
@@ -237,7 +238,7 @@ class Context:
     def ask(
         self,
         request: str,
-        documents: Sequence[tuple[str, str]] = (),
+        documents: Sequence[tuple[str, str | bytes]] = (),
         *,
         instructions: str = "",
         format: str = "",
@@ -245,7 +246,9 @@ class Context:
         """Refuse."""
         raise ToolError("no model")
 
-    async def aask(self, request: str, documents: Sequence[tuple[str, str]] = (), **given: str) -> str:
+    async def aask(
+        self, request: str, documents: Sequence[tuple[str, str | bytes]] = (), **given: str
+    ) -> str:
         """Refuse."""
         raise ToolError("no model")
 

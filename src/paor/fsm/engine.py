@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequen
 from contextlib import aclosing, closing
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ..prompts.model import Model
 from ..states.base.errors import LeaseHeld, UsageError
@@ -22,22 +22,12 @@ from ..states.run.spec import Mode, Spec
 from ..states.run.state import Run
 from ..states.settings.limits import Limits
 from ..states.settings.policy import Policy
-from ..states.settings.profile import Profile, Stage
+from ..states.settings.profile import Profile
 from ..tools.tool import Tool
 from .journal_api import Journal
 from .lifecycle.acceptance import changes_now
 from .lifecycle.answer import answer_run
-from .lifecycle.arguments import (
-    OPTIONS,
-    DocumentLike,
-    ForkOptions,
-    ResumeOptions,
-    RunOptions,
-    TypedResumeOptions,
-    TypedRunOptions,
-    check_names,
-    hooks_of,
-)
+from .lifecycle.arguments import DocumentLike, hooks_of
 from .lifecycle.background import Background, OnClose, on_close_of
 from .lifecycle.callbacks import attach_journal, callbacks_of
 from .lifecycle.cancel import acancel, cancel
@@ -47,6 +37,15 @@ from .lifecycle.keyed_start import run_of_key
 from .lifecycle.listening import abatches, checked_after, each, listen
 from .lifecycle.look import result_now, waiting_results
 from .lifecycle.model_facts import Pending
+from .lifecycle.options import (
+    AnswerOptions,
+    ForkOptions,
+    OutputType,
+    ResumeOptions,
+    RunOptions,
+    T,
+    run_options,
+)
 from .lifecycle.output_type import typed, typed_event, with_output
 from .lifecycle.recover import Recovery, arecover, recover
 from .lifecycle.resume import aperformed, aresume, aresuming_events, performed, resume, resuming_events
@@ -54,9 +53,9 @@ from .lifecycle.runner import Runner, compile_catalogs
 from .lifecycle.settings import EngineSettings, settings_of
 from .lifecycle.start import NewRun, new_run
 from .lifecycle.subrun_runner import SubrunDriver, new_workflow
-from .lifecycle.subruns import Task, as_list, run_tool, task_options
+from .lifecycle.subruns import Task, as_list, run_tool
 from .lifecycle.told import Earlier
-from .lifecycle.turns import OWN, Start, abegun_events, begun_events, submit
+from .lifecycle.turns import Start, abegun_events, begun_events, submit
 from .machine.machine import Machine
 from .runtime.events import Event
 from .runtime.ports import Clock, Ids, RandomIds, SystemClock, ValuesPort
@@ -64,10 +63,7 @@ from .runtime.result import Result
 
 if TYPE_CHECKING:
     from .journal.rows import RunRow
-    from .lifecycle.workflow_start import WorkflowLike
     from .versioning.changes import ChangedPart
-
-T = TypeVar("T")
 
 
 class Engine:
@@ -90,7 +86,7 @@ class Engine:
             documents, begin with those of earlier rounds, or have the offline model; to others as far as the run's ``tools`` name
             them or the patterns of its task type do (``*`` names none). The tools that a workflow file calls are always there.
         profile: Of runs in react mode that bring none: ``auto`` (default), ``native``, ``two_stage``, ``strict``, or a `Profile`;
-            see `stream`.
+            see `RunOptions`.
         instructions: What the model is told in every request, before the rules: a text, or a pure function that gets an
             `InstructionsContext` and returns one. It is called when a run starts, and the run's spec records the text.
         deps: What tools get as `ToolContext.deps` in runs that bring none, such as a pool of connections; never journaled.
@@ -209,33 +205,13 @@ class Engine:
         other._background = Background(other._runner.listening)
         return other
 
-    @overload
     def run(
         self,
         objective: str,
         success_criteria: Sequence[str] = (),
         documents: Sequence[DocumentLike] = (),
-        *,
-        output_type: type[T],
-        **options: Unpack[RunOptions],
-    ) -> Result[T]: ...
-
-    @overload
-    def run(
-        self,
-        objective: str,
-        success_criteria: Sequence[str] = (),
-        documents: Sequence[DocumentLike] = (),
-        **options: Unpack[TypedRunOptions],
-    ) -> Result: ...
-
-    def run(
-        self,
-        objective: str,
-        success_criteria: Sequence[str] = (),
-        documents: Sequence[DocumentLike] = (),
-        **options: Unpack[TypedRunOptions],
-    ) -> Result[Any]:
+        **options: Unpack[RunOptions[T]],
+    ) -> Result[T]:
         """
         Run an objective to its end, or until it waits for an answer.
 
@@ -243,7 +219,7 @@ class Engine:
             objective: What to reach, in the user's words.
             success_criteria: Statements that must hold at the end.
             documents: Paths, `Document` values, or (name, content) pairs.
-            **options: See `stream`, which takes the same.
+            **options: See `RunOptions`; every other way to start a run takes the same.
 
         Returns:
             The result; a model or tool that fails ends in Failed with a reason, never in an exception. With a *key* that
@@ -251,42 +227,24 @@ class Engine:
 
         Raises:
             UsageError: A bad argument; nothing was started.
+            UnknownOption: An option that no run takes; the nearest one that it takes is named. Nothing was started.
             MissingExtra: A library that a document needs is not installed; nothing was started.
             KeyConflict: The key names a run that was started otherwise; nothing was started.
-            ConversationBusy: Another round of the conversation runs or waits for a person; nothing was started.
+            ConversationBusy: Another round of the conversation runs or waits for a person, and *queue* does not wait for it; nothing was
+                started.
             LeaseHeld: The key names a run that another driver has.
             JournalError: The journal could not be written; the run can be resumed.
         """
         start = self._new(objective, success_criteria, documents, options)
         return typed(performed(self._runner, start.begun()), options)
 
-    @overload
     async def arun(
         self,
         objective: str,
         success_criteria: Sequence[str] = (),
         documents: Sequence[DocumentLike] = (),
-        *,
-        output_type: type[T],
-        **options: Unpack[RunOptions],
-    ) -> Result[T]: ...
-
-    @overload
-    async def arun(
-        self,
-        objective: str,
-        success_criteria: Sequence[str] = (),
-        documents: Sequence[DocumentLike] = (),
-        **options: Unpack[TypedRunOptions],
-    ) -> Result: ...
-
-    async def arun(
-        self,
-        objective: str,
-        success_criteria: Sequence[str] = (),
-        documents: Sequence[DocumentLike] = (),
-        **options: Unpack[TypedRunOptions],
-    ) -> Result[Any]:
+        **options: Unpack[RunOptions[T]],
+    ) -> Result[T]:
         """Do the same as `run` on the running event loop."""
         start = self._new(objective, success_criteria, documents, options)
         return typed(await aperformed(self._runner, await start.abegun()), options)
@@ -298,15 +256,15 @@ class Engine:
         documents: Sequence[DocumentLike] = (),
         *,
         not_before: datetime | None = None,
-        **options: Unpack[TypedRunOptions],
-    ) -> Result[Any]:
+        **options: Unpack[RunOptions[T]],
+    ) -> Result[T]:
         """
         Write a run and queue it; a worker (`paor.worker.Worker`, ``paor worker``) of any process takes it up and drives it.
 
         Args:
             objective, success_criteria, documents: See `run`.
             not_before: When it may be taken up; by default at once.
-            **options: See `stream`, but for connections and deps, which are never written: a worker's engine has its own.
+            **options: See `RunOptions`, but for connections and deps, which are never written: a worker's engine has its own.
 
         Returns:
             The run as it stands: ``running`` in Planning, and nobody has driven it. `result` looks at it again. With a *key* that
@@ -327,8 +285,8 @@ class Engine:
         documents: Sequence[DocumentLike] = (),
         *,
         not_before: datetime | None = None,
-        **options: Unpack[TypedRunOptions],
-    ) -> Result[Any]:
+        **options: Unpack[RunOptions[T]],
+    ) -> Result[T]:
         """Do the same as `submit` without holding up the running event loop."""
         return await asyncio.to_thread(
             lambda: self.submit(objective, success_criteria, documents, not_before=not_before, **options)
@@ -340,105 +298,24 @@ class Engine:
         success_criteria: Sequence[str] = (),
         documents: Sequence[DocumentLike] = (),
         *,
-        language: str | None = None,
-        user_language: str | None = None,
-        task_type: str | None = None,
-        mode: Mode | None = None,
-        react_mode: bool | None = None,
-        workflow_mode: str | None = None,
-        connections: Mapping[str, Any] | None = None,
-        context: str | None = None,
-        tools: Sequence[str] | None = None,
-        model: Model | str | None = None,
-        prompt_template: str | None = None,
-        transcript: Sequence[Mapping[str, str]] = (),
-        final_format: str | None = None,
-        limits: Limits | Mapping[str, Any] | None = None,
-        profile: Profile | str | None = None,
-        stage: Stage | None = None,
-        instructions: Instructions | None = None,
-        fallback: Literal["batch"] | None = None,
-        workflow: WorkflowLike | None = None,
-        variables: Mapping[str, Any] | None = None,
-        key: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        values: Mapping[str, Any] | None = None,
-        deps: Any = None,
-        conversation: str | None = None,
-        after: str | None = None,
-        queue: bool = False,
-        output_type: Any = None,
         on_close: OnClose = "detach",
+        **options: Unpack[RunOptions],
     ) -> Generator[Event, None, None]:
         """
         Start a run (`start`) and listen to it (`events`) until it has ended or waits; the last event is `RunEnded`.
 
         Args:
-            objective: What to reach.
-            success_criteria: Statements that must hold at the end.
-            documents: Paths, `Document` values, or (name, content) pairs.
-            language: Language of the answer, such as ``de``; default: *user_language*, else that of the objective.
-            user_language: Language of the user's profile, for a run without a language of its own.
-            task_type: A key of `Policy.task_types`.
-            mode: ``react`` (default): one action at a time; ``batch``: one plan, reviewed when its steps are used up;
-                ``planner``: plans until one is empty.
-            react_mode, workflow_mode: Other names for ``mode``: True or ``React`` for react, False or
-                ``Actionplan`` for batch.
-            connections: Values by label; only labels reach prompts and journal.
-            context: Extra context for selection prompts.
-            tools: Names of the tools this run may use; None offers all (of the built-in ones see ``builtins`` of `Engine`).
-            model: Instead of the engine's.
-            prompt_template: Instead of the template that plans: ``turn`` or ``selection`` in react mode, by the profile, else ``plan``.
-            transcript: The conversation before, for a planner: mappings with ``role`` and ``content``.
-            final_format: ``md``, ``txt``, ``html`` or ``docx``: one last formatting action after a successful review.
-            limits: The limits that change, as a `Limits` value or a mapping such as ``{"max_steps": 9}``; all others stay the
-                engine's. The same rule holds for `fork` (over the parent's). A run that is resumed keeps its limits.
-            profile: For react mode, by default the engine's. ``auto``: ``native`` where the model calls tools, else ``two_stage``, chosen when
-                the run starts and recorded in its spec; a server that does not say it is asked (`ModelNotice`). ``native``: one
-                request a turn, with the provider's own tool calls. ``two_stage``: an action is chosen, then its parameters are set,
-                in every documented form of a reply. ``strict``: likewise, in one form only. Or a `Profile`.
-            stage: Instead of the profile's: ``two_stage`` asks for the action with its objective and inputs, ``single`` only for
-                the choice of the action, ``native`` for turns.
-            instructions: What the model is told in every request of this run, after the engine's `instructions`; likewise a text or a
-                function. A workflow of tasks takes a text.
-            fallback: ``batch``: if this react run fails, the task is started again as a batch run of the same
-                workflow, and its result counts. Each run has its own limits. A run that was cancelled, ran out of
-                budget or lost its model is not started again.
-            workflow: A workflow file, its text, or a `Workflow`; implies the mode ``planner``.
-            variables: Values of the workflow's variables, as JSON data; they take precedence over those of the
-                file.
-            key: Your own name of this start, at most 200 characters, such as the id of the message that asks for it. No two
-                runs of a journal have the same: a start that comes again goes on with the run of the first one and does
-                nothing twice, whichever process it is in.
-            metadata: What to find the run by, as JSON data of at most 4,096 bytes, such as ``{"tenant": "acme"}``. It decides
-                nothing and is in no prompt; `Journal.runs` searches it, and erasing the run erases it.
-            values: What guards of the host's own machine may look at (`GuardContext.values`), as JSON data of at most 65,536 bytes,
-                such as ``{"credit": 500}``; journaled with the run, so that a replay sees the same.
-            conversation: Your own id of a conversation, at most 200 characters, such as ``c-17``: the run is its next round, and is
-                told of those before: the user's words, the answers, calls with their results as far as the model's context
-                reaches. The first run with an id begins it. It goes on with the documents of the rounds before, and with their language.
-            after: Id of a run that has ended, which a new conversation goes on from: a branch of another one, or the sequel of a
-                run that is in none.
-            queue: If another round of the conversation runs or waits for a person: wait for its end, in place of the error. Nothing is
-                written before; the caller drives the round in its turn.
-            output_type: Type of the answer: a pydantic model, dataclass, TypedDict, ``list[str]`` and the like, or a JSON Schema
-                as a mapping. The completion review is then always asked of the model; it gives the value, which is held to the
-                type's JSON Schema and to the type's own validators, and asked for again, `Limits.review_retries` times, where it does
-                not fit; after that the run is Failed(review_failed). `Result.output` is the value. Not with *final_format*.
-            deps: What tools get as `ToolContext.deps`: an object of yours, never journaled, so a resume takes it again. By default
-                the engine's.
+            objective, success_criteria, documents, **options: See `run`.
             on_close: What becomes of the run when you stop reading before its end. ``detach``: nothing, it goes on in the background.
                 ``stop``: the run is driven by whoever reads the events, in that thread, and is left at the row that was read last,
                 where `resume` continues it; a `once` call that had begun is then in doubt.
 
         Raises:
-            UsageError: A bad argument; nothing was started.
-            ConversationBusy: Another round of the conversation runs or waits, and *queue* does not wait for it.
-            KeyConflict, LeaseHeld: See `run`; with ``stop``, and of `astream`, with the first event.
+            UsageError, ConversationBusy, KeyConflict, LeaseHeld: See `run`; the last two with ``stop``, and of `astream`, come with the
+                first event.
         """
-        options = {name: value for name, value in locals().items() if name in OPTIONS}
-        new = self._new(objective, success_criteria, documents, options)
-        return _typed(self._background.stream(begun_events(self._runner, new), on_close), options)
+        start = self._new(objective, success_criteria, documents, options)
+        return _typed(self._background.stream(begun_events(self._runner, start), on_close), options)
 
     def astream(
         self,
@@ -447,7 +324,7 @@ class Engine:
         documents: Sequence[DocumentLike] = (),
         *,
         on_close: OnClose = "detach",
-        **options: Unpack[TypedRunOptions],
+        **options: Unpack[RunOptions],
     ) -> AsyncGenerator[Event, None]:
         """Do the same as `stream` on the running event loop; the run is started when the first event is asked for."""
         new = self._new(objective, success_criteria, documents, options)
@@ -459,7 +336,7 @@ class Engine:
         objective: str,
         success_criteria: Sequence[str] = (),
         documents: Sequence[DocumentLike] = (),
-        **options: Unpack[TypedRunOptions],
+        **options: Unpack[RunOptions],
     ) -> str:
         """
         Write a run, drive it in the background and return its id at once; `events` listens to it, from any process.
@@ -468,8 +345,7 @@ class Engine:
         leaves it after its current call.
 
         Args:
-            objective, success_criteria, documents: See `run`.
-            **options: See `stream`.
+            objective, success_criteria, documents, **options: See `run`.
 
         Returns:
             The id. With a *key* that names a run, that run's: it is continued, unless it has ended, waits, or somebody drives it.
@@ -492,7 +368,7 @@ class Engine:
         objective: str,
         success_criteria: Sequence[str] = (),
         documents: Sequence[DocumentLike] = (),
-        **options: Unpack[TypedRunOptions],
+        **options: Unpack[RunOptions],
     ) -> str:
         """Do the same as `start`; the run is driven by a task of its own on the running event loop."""
         new = self._new(objective, success_criteria, documents, options)
@@ -501,7 +377,7 @@ class Engine:
         except LeaseHeld:
             return run_of_key(self.journal.reader, options.get("key"))
 
-    def continue_run(self, run_id: str, **options: Unpack[TypedResumeOptions]) -> str:
+    def continue_run(self, run_id: str, **options: Unpack[ResumeOptions]) -> str:
         """
         Do the same as `resume` in the background: what `resume` refuses is refused at once, and the run is driven as by `start`.
 
@@ -514,7 +390,7 @@ class Engine:
         """
         return self._background.start(resuming_events(self._runner, run_id, options))
 
-    async def acontinue_run(self, run_id: str, **options: Unpack[TypedResumeOptions]) -> str:
+    async def acontinue_run(self, run_id: str, **options: Unpack[ResumeOptions]) -> str:
         """Do the same as `continue_run`; the run is driven by a task of its own on the running event loop."""
         return await self._background.astart(aresuming_events(self._runner, run_id, options))
 
@@ -550,83 +426,29 @@ class Engine:
         success_criteria: Sequence[str],
         documents: Sequence[DocumentLike],
         options: Mapping[str, Any],
-    ) -> Start:
-        """Check the arguments of a run; nothing of it is written yet."""
-        settings, salt = self._runner.settings, self._runner.ids.salt
-        success_criteria, documents = as_list(success_criteria), as_list(documents)
-        own = {name: as_list(value) for name, value in options.items() if name not in OWN}
-
-        def make(earlier: Earlier | None) -> Pending[NewRun]:
-            return Pending(
-                new_run(settings, salt, objective, success_criteria, documents, earlier=earlier, **own)
-            )
-
-        return Start(self._runner, make, options)
-
-    def _new_workflow(
-        self,
-        objective: str,
-        success_criteria: Sequence[str],
-        documents: Sequence[DocumentLike],
-        tasks: Sequence[Task] | None,
-        options: Mapping[str, Any],
-    ) -> Start:
-        """Check the arguments of a workflow and of its tasks; nothing of it is written yet."""
-        own = task_options({name: value for name, value in options.items() if name not in OWN})
-        documents, tasks = as_list(documents), as_list(tasks)
-
-        def make(earlier: Earlier | None) -> Pending[NewRun]:
-            return new_workflow(
-                self._runner, objective, success_criteria, documents, tasks, dict(own), earlier
-            )
-
-        return Start(self._runner, make, options)
-
-    @overload
-    def resume(self, run_id: str, *, output_type: type[T], **options: Unpack[ResumeOptions]) -> Result[T]: ...
-
-    @overload
-    def resume(self, run_id: str, **options: Unpack[TypedResumeOptions]) -> Result: ...
-
-    def resume(
-        self,
-        run_id: str,
+        tasks: Sequence[Task] | None = None,
         *,
-        answer: Any = None,
-        outcome: str | None = None,
-        result: Any = None,
-        question: str | None = None,
-        connections: Mapping[str, Any] | None = None,
-        deps: Any = None,
-        model: Model | str | None = None,
-        reason: str | None = None,
-        actor: str | None = None,
-        accept_changes: bool = False,
-        output_type: Any = None,
-    ) -> Result[Any]:
+        whole: bool = False,
+    ) -> Start:
+        """Check the arguments of a run, or of a workflow and its tasks; nothing of it is written yet."""
+        runner, settings, given = self._runner, self._runner.settings, run_options(options)
+        said = (objective, as_list(success_criteria), as_list(documents))
+        planned = as_list(tasks)
+
+        def make(earlier: Earlier | None) -> Pending[NewRun]:
+            if whole:
+                return new_workflow(runner, *said, planned, given, earlier)
+            return Pending(new_run(settings, runner.ids.salt, *said, given, earlier=earlier))
+
+        return Start(runner, make, given)
+
+    def resume(self, run_id: str, **options: Unpack[ResumeOptions[T]]) -> Result[T]:
         """
         Go on with a run where its journal ends.
 
         Args:
             run_id: Its id, or an unambiguous prefix.
-            answer: For a run that waits for a question or an approval: ``{"approve": true}``, perhaps with all ``arguments`` of the
-                call where they are to be others, the accepted values, or ``{"action": "decline"}``.
-            outcome: For an effect in doubt: ``done`` (with *result*), ``retry`` or ``fail``.
-            result: What the effect returned, for ``done``; for ``fail`` a text that says what went wrong.
-            question: Id of the question that this answers (`Result.waiting_for`), so that a message that is delivered
-                twice settles nothing else; an approval may hold it as ``"approval"``. Only the first question of a
-                run may be answered without.
-            connections: Values by label, as for `run`; they are never in the journal.
-            deps: As for `run`.
-            model: Instead of the engine's, for a run that was started with its own.
-            reason: Why this answer or outcome was chosen; stored in the journal with it.
-            actor: Who approved, answered or settled it, such as the name of a user of the host; stored in the journal with
-                it and shown by ``paor show`` and ``paor why``. paor does not check the name.
-            accept_changes: Continue even if parts that decide the run have changed since it was recorded. The next
-                row records this, and from it on this engine's prompts, tools and policy apply (`changes` lists the
-                parts).
-            output_type: Type of `Result.output`: that of `run`. Its own validators judge what the model gives from now on; the schema
-                stays the one that the run was started with.
+            **options: See `ResumeOptions`; every other way to go on with a run takes the same.
 
         Returns:
             The result. For a finished run it is read from the journal; for a run that still waits, the status is
@@ -642,44 +464,25 @@ class Engine:
             RunChanged: Prompts, tools, policy or paor's own decisions have changed in parts that matter to the run.
             JournalDamaged: The run's chain is broken.
         """
-        found = resume(
-            self._runner,
-            run_id,
-            answer=answer,
-            outcome=outcome,
-            result=result,
-            question=question,
-            connections=connections,
-            deps=deps,
-            model=model,
-            reason=reason,
-            actor=actor,
-            accept_changes=accept_changes,
-            output_type=output_type,
-        )
-        return with_output(found, output_type)
+        return typed(resume(self._runner, run_id, **options), options)
 
-    @overload
-    async def aresume(
-        self, run_id: str, *, output_type: type[T], **options: Unpack[ResumeOptions]
-    ) -> Result[T]: ...
-
-    @overload
-    async def aresume(self, run_id: str, **options: Unpack[TypedResumeOptions]) -> Result: ...
-
-    async def aresume(
-        self, run_id: str, *, output_type: Any = None, **options: Unpack[ResumeOptions]
-    ) -> Result[Any]:
+    async def aresume(self, run_id: str, **options: Unpack[ResumeOptions[T]]) -> Result[T]:
         """Do the same as `resume` on the running event loop."""
-        found = await aresume(self._runner, run_id, output_type=output_type, **options)
-        return with_output(found, output_type)
+        return typed(await aresume(self._runner, run_id, **options), options)
 
-    def as_tool(self, name: str, description: str, *, parameters: Mapping[str, Any] | None = None) -> Tool:
+    def as_tool(
+        self,
+        name: str,
+        description: str,
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        **options: Unpack[RunOptions],
+    ) -> Tool:
         """
         Return this engine's runs as a tool for another engine: each call of it is a run of its own, linked to the call.
 
         The run is driven with this engine's model, tools, policy and prompts, and stands in the journal of the run that calls it
-        (`RunRow.called_by`). Its limits are this engine's, and what is left of the caller's budgets where that is less; what it used
+        (`RunRow.called_by`). Of its budgets it has no more than what is left of the caller's; what it used
         counts in the caller's. A cancel of the caller cancels it, and its open question is the caller's. After a crash the same call
         finds its run again and starts none twice.
 
@@ -688,14 +491,16 @@ class Engine:
             description: What it is for, for the model.
             parameters: JSON Schema of other parameters than ``objective``. The run's objective is the argument ``objective``, or
                 without one *description*, with all other arguments in lines of their own.
+            **options: What each of the runs is started with, see `RunOptions`; but for those of a single run: key, conversation, after,
+                queue. A run without a language has its caller's.
 
         Raises:
-            UsageError: A name, a description or a schema that cannot be used.
+            UsageError: A name, a description, a schema or an option that cannot be used.
         """
-        return run_tool(self._runner, name, description, parameters)
+        return run_tool(self._runner, name, description, parameters, run_options(options, "as_tool"))
 
     def resume_stream(
-        self, run_id: str, *, on_close: OnClose = "detach", **options: Unpack[TypedResumeOptions]
+        self, run_id: str, *, on_close: OnClose = "detach", **options: Unpack[ResumeOptions]
     ) -> Generator[Event, None, None]:
         """
         Go on with a run in the background (`continue_run`) and listen until it has ended or waits; the last event is `RunEnded`.
@@ -712,30 +517,20 @@ class Engine:
         return _typed(self._background.stream(events, on_close), options)
 
     def aresume_stream(
-        self, run_id: str, *, on_close: OnClose = "detach", **options: Unpack[TypedResumeOptions]
+        self, run_id: str, *, on_close: OnClose = "detach", **options: Unpack[ResumeOptions]
     ) -> AsyncGenerator[Event, None]:
         """Do the same as `resume_stream` on the running event loop."""
         events = aresuming_events(self._runner, run_id, options)
         return _atyped(self._background.astream(events, on_close_of(on_close)), options)
 
-    def answer(
-        self,
-        run_id: str,
-        *,
-        question: str,
-        answer: Any = None,
-        outcome: str | None = None,
-        result: Any = None,
-        reason: str | None = None,
-        actor: str | None = None,
-    ) -> tuple[str, int]:
+    def answer(self, run_id: str, *, question: str, **options: Unpack[AnswerOptions]) -> tuple[str, int]:
         """
         Write the answer to what a run waits for, as one row, and drive nothing: `resume` or `recover`, in any process, goes on.
 
         Args:
             run_id: Its id, or an unambiguous prefix.
             question: Id of the question that this answers (`Result.waiting_for`).
-            answer, outcome, result, reason, actor: As for `resume`.
+            **options: See `AnswerOptions`.
 
         Returns:
             Id of the run that has taken the answer, of a workflow its task, and the number of the row.
@@ -748,47 +543,15 @@ class Engine:
             RunChanged: What decides the run has changed in parts that matter to it; nothing was changed.
             JournalDamaged: The run's chain is broken.
         """
-        return answer_run(
-            self._runner,
-            run_id,
-            question=question,
-            answer=answer,
-            outcome=outcome,
-            result=result,
-            reason=reason,
-            actor=actor,
-        )
+        return answer_run(self._runner, run_id, question, **options)
 
     async def aanswer(
-        self,
-        run_id: str,
-        *,
-        question: str,
-        answer: Any = None,
-        outcome: str | None = None,
-        result: Any = None,
-        reason: str | None = None,
-        actor: str | None = None,
+        self, run_id: str, *, question: str, **options: Unpack[AnswerOptions]
     ) -> tuple[str, int]:
         """Do the same as `answer` without holding up the running event loop."""
-        return await asyncio.to_thread(
-            self.answer,
-            run_id,
-            question=question,
-            answer=answer,
-            outcome=outcome,
-            result=result,
-            reason=reason,
-            actor=actor,
-        )
+        return await asyncio.to_thread(lambda: self.answer(run_id, question=question, **options))
 
-    @overload
-    def result(self, run_id: str, output_type: type[T]) -> Result[T]: ...
-
-    @overload
-    def result(self, run_id: str, output_type: Any = None) -> Result: ...
-
-    def result(self, run_id: str, output_type: Any = None) -> Result[Any]:
+    def result(self, run_id: str, output_type: OutputType[T] = None) -> Result[T]:
         """
         Look at a run: its result as it is now, whatever it does.
 
@@ -809,15 +572,9 @@ class Engine:
         """
         return with_output(result_now(self.journal.reader, run_id), output_type)
 
-    @overload
-    async def aresult(self, run_id: str, output_type: type[T]) -> Result[T]: ...
-
-    @overload
-    async def aresult(self, run_id: str, output_type: Any = None) -> Result: ...
-
-    async def aresult(self, run_id: str, output_type: Any = None) -> Result[Any]:
+    async def aresult(self, run_id: str, output_type: OutputType[T] = None) -> Result[T]:
         """Do the same as `result` without holding up the running event loop."""
-        return await asyncio.to_thread(self.result, run_id, output_type)
+        return await asyncio.to_thread(lambda: self.result(run_id, output_type))
 
     def waiting(self) -> list[Result]:
         """
@@ -866,24 +623,7 @@ class Engine:
             raise UsageError(f"at_once {at_once!a:.60}: expected a whole number from 1")
         return await arecover(self._runner, options, at_once=at_once)
 
-    def fork(
-        self,
-        run_id: str,
-        at_seq: int,
-        *,
-        answer: Any = None,
-        outcome: str | None = None,
-        result: Any = None,
-        actor: str | None = None,
-        connections: Mapping[str, Any] | None = None,
-        deps: Any = None,
-        model: Model | str | None = None,
-        limits: Limits | Mapping[str, Any] | None = None,
-        policy: Policy | None = None,
-        prompt_template: str | None = None,
-        current: bool = False,
-        drive: bool = True,
-    ) -> Result:
+    def fork(self, run_id: str, at_seq: int, *, drive: bool = True, **options: Unpack[ForkOptions]) -> Result:
         """
         Start a new run that shares the rows of another one up to *at_seq*, and continue it from there.
 
@@ -895,14 +635,8 @@ class Engine:
         Args:
             run_id: Id of the parent, or an unambiguous prefix; it may still be running.
             at_seq: Number of the last row to share, from 0; not the row that ended the parent.
-            answer, outcome, result, actor, connections, deps: As for `resume`, the first four if the parent waited at this row.
-            model: Used instead of the engine's; if its name differs from the parent's, the fork's own spec records
-                it.
-            limits: The limits that change for the fork's own rows, as for `run`; all others stay the parent's.
-            policy, prompt_template: Used instead of the parent's for the fork's own rows.
-            current: Take this engine's prompts, rules, tool schemas and policy instead of those that the parent
-                recorded.
             drive: Whether to continue at once; otherwise the fork is only created, and `resume` continues it.
+            **options: See `ForkOptions`.
 
         Returns:
             The result of the fork; ``running`` or ``waiting`` if it was only created.
@@ -914,22 +648,7 @@ class Engine:
             InvalidAnswer: The answer does not fit; nothing was created.
             JournalDamaged: The chain of the shared rows is broken.
         """
-        acquire = fork_acquisition(
-            self._runner,
-            run_id,
-            at_seq,
-            answer=answer,
-            outcome=outcome,
-            result=result,
-            actor=actor,
-            connections=connections,
-            deps=deps,
-            model=model,
-            limits=limits,
-            policy=policy,
-            prompt_template=prompt_template,
-            current=current,
-        )
+        acquire = fork_acquisition(self._runner, run_id, at_seq, **options)
         if not drive:
             return self._runner.created_only(acquire)
         return self._runner.result(acquire, resumed=True)
@@ -938,7 +657,6 @@ class Engine:
         self, run_id: str, at_seq: int, *, drive: bool = True, **options: Unpack[ForkOptions]
     ) -> Result:
         """Do the same as `fork` on the running event loop."""
-        check_names(options, ForkOptions, "afork")
         acquire = fork_acquisition(self._runner, run_id, at_seq, **options)
         if not drive:
             return self._runner.created_only(acquire)
@@ -951,8 +669,8 @@ class Engine:
         documents: Sequence[DocumentLike] = (),
         *,
         tasks: Sequence[Task] | None = None,
-        **options: Unpack[TypedRunOptions],
-    ) -> Result:
+        **options: Unpack[RunOptions[T]],
+    ) -> Result[T]:
         """
         Run an objective as a workflow: planned as tasks, each driven as a run of its own, reviewed as a whole.
 
@@ -961,7 +679,7 @@ class Engine:
             success_criteria: Statements that must hold when all tasks are done.
             documents: What every task gets.
             tasks: The tasks, if the host knows them; None: the model plans them.
-            **options: See `stream`; they apply to each task, ``output_type`` to the whole. Without ``language`` the model detects it in the
+            **options: See `RunOptions`; they apply to each task, ``output_type`` to the whole. Without ``language`` the model detects it in the
                 objective.
 
         Returns:
@@ -971,7 +689,7 @@ class Engine:
         Raises:
             UsageError: A bad argument; nothing was started.
         """
-        start = self._new_workflow(objective, success_criteria, documents, tasks, options)
+        start = self._new(objective, success_criteria, documents, options, tasks, whole=True)
         return typed(performed(self._runner, start.begun()), options)
 
     async def arun_workflow(
@@ -981,10 +699,10 @@ class Engine:
         documents: Sequence[DocumentLike] = (),
         *,
         tasks: Sequence[Task] | None = None,
-        **options: Unpack[TypedRunOptions],
-    ) -> Result:
+        **options: Unpack[RunOptions[T]],
+    ) -> Result[T]:
         """Do the same as `run_workflow` on the running event loop; its tasks run there, too."""
-        start = self._new_workflow(objective, success_criteria, documents, tasks, options)
+        start = self._new(objective, success_criteria, documents, options, tasks, whole=True)
         return typed(await aperformed(self._runner, await start.abegun()), options)
 
     def submit_workflow(
@@ -995,8 +713,8 @@ class Engine:
         *,
         tasks: Sequence[Task] | None = None,
         not_before: datetime | None = None,
-        **options: Unpack[TypedRunOptions],
-    ) -> Result:
+        **options: Unpack[RunOptions[T]],
+    ) -> Result[T]:
         """
         Write a workflow and queue it; a worker takes it up and drives its tasks, one after the other.
 
@@ -1010,7 +728,7 @@ class Engine:
         Raises:
             UsageError, KeyConflict, JournalError: See `submit`.
         """
-        start = self._new_workflow(objective, success_criteria, documents, tasks, options)
+        start = self._new(objective, success_criteria, documents, options, tasks, whole=True)
         return typed(submit(self._runner, start, not_before), options)
 
     async def asubmit_workflow(
@@ -1021,8 +739,8 @@ class Engine:
         *,
         tasks: Sequence[Task] | None = None,
         not_before: datetime | None = None,
-        **options: Unpack[TypedRunOptions],
-    ) -> Result:
+        **options: Unpack[RunOptions[T]],
+    ) -> Result[T]:
         """Do the same as `submit_workflow` without holding up the running event loop."""
         return await asyncio.to_thread(
             lambda: self.submit_workflow(

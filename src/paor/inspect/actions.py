@@ -21,9 +21,9 @@ from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow
 from ..fsm.journal_api import Journal
 from ..fsm.lifecycle.answer import answer_run, answer_to, runner_as_recorded
-from ..fsm.lifecycle.arguments import ResumeOptions
 from ..fsm.lifecycle.cancel import cancel
 from ..fsm.lifecycle.fork import calls_after, fork_acquisition
+from ..fsm.lifecycle.options import ResumeOptions
 from ..fsm.lifecycle.recover import OptionsOfRun
 from ..fsm.lifecycle.runner import Runner
 from ..fsm.lifecycle.subruns import outermost

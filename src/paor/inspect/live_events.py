@@ -226,7 +226,7 @@ class Hub:
         """Return the next rows of a run as events, and whether it ends with them; called in a thread, since it reads."""
         try:
             row = self.views.reader.run(run_id)
-            events = self.told(run_id, self.views.entries(run_id, after + 1)[:BATCH])
+            events = self.told(run_id, self.views.entries(run_id, after + 1, BATCH))
         except JournalBusy:
             raise
         except Exception as error:
@@ -235,11 +235,11 @@ class Hub:
         at = events[-1][0] if events else after
         return events, row.status in ENDED and at >= row.head_seq
 
-    def told(self, run_id: str, entries: Sequence[Mapping[str, Any]]) -> list[Told]:
-        """Return rows of a run as events, each with what it may have changed in the run's line."""
-        line = self.views.line(run_id) if entries else {}
+    def told(self, run_id: str, rows: Sequence[Mapping[str, Any]]) -> list[Told]:
+        """Return rows of a run's story as events, each with what it may have changed in the run's line."""
+        line = self.views.line(run_id) if rows else {}
         line = {name: value for name, value in line.items() if name not in _STAYS}
-        return [(entry["seq"], event("row", {**entry, "line": line}, str(entry["seq"]))) for entry in entries]
+        return [(row["seq"], event("row", {"row": row, "line": line}, str(row["seq"]))) for row in rows]
 
     def index_event(self, run_ids: Iterable[str], number: int) -> bytes:
         """Return the lines of runs, and all that waits for a person, as an event."""

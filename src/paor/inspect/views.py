@@ -11,8 +11,11 @@ import json
 import re
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
+
+import orjson
 
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow
@@ -22,7 +25,9 @@ from ..fsm.report.run_view import RunView
 from ..fsm.report.view import JournalView
 from ..states.base.errors import UnknownRun, UsageError
 
-PART = re.compile(r"index|run/(?P<run>[^/]{1,200})|rows/(?P<rows>[^/]{1,200})/(?P<chunk>[0-9]{1,7})")
+PART = re.compile(
+    r"index|run/(?P<run>[^/]{1,200})(?:/(?P<first>[0-9]{1,7}))?|rows/(?P<rows>[^/]{1,200})/(?P<chunk>[0-9]{1,7})"
+)
 """Names of the parts that are served."""
 
 CHECKED_ROWS = 5_000
@@ -89,7 +94,8 @@ class Views:
         kept = self._kept(run_id)
         with kept.lock:
             run = self._read(kept, run_id)
-            told = self._view.clean(run.chunk(int(found["chunk"])) if found["rows"] else run.head())
+            chunk, first = found["chunk"], int(found["first"] or 0)
+            told = self._view.clean(run.chunk(int(chunk)) if chunk else run.head(first=first))
         checks = kept.checks if found["run"] else {}
         return json_bytes(told | checks | dict(added or {}))
 
@@ -118,11 +124,12 @@ class Views:
                 lines[row.run_id] = line
         return line
 
-    def entries(self, run_id: str, first: int) -> Sequence[Mapping[str, Any]]:
-        """Return the rows of a run from number *first* on, each as ``seq`` and ``entry``."""
+    def entries(self, run_id: str, first: int, most: int) -> Sequence[Mapping[str, Any]]:
+        """Return the rows of a run from number *first* on, as its story has them, at most so many."""
         kept = self._kept(run_id)
         with kept.lock:
-            return self._read(kept, run_id).entries(first)
+            rows = self._read(kept, run_id).entries(first, most)
+        return list(self._view.clean({"rows": rows})["rows"])
 
     def waits(self) -> list[dict[str, Any]]:
         """Return what waits for a person, newest run first."""
@@ -227,8 +234,12 @@ def json_bytes(value: object) -> bytes:
     Return a value as JSON in ASCII, half characters as escapes.
 
     Raises:
-        UsageError: It holds a number that JSON has not.
+        UsageError: It cannot be told as JSON.
     """
+    with suppress(TypeError):  # which a half character or a large integer raises
+        data = orjson.dumps(value)
+        if data.isascii():
+            return data
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False).encode("ascii")
     except ValueError as error:

@@ -256,6 +256,7 @@ _ROW = {
     **_keys(TEXT, "said actor"),
     "tool": TOOL,
     "came": OWN,
+    "marks": [NAME],
     "decided": [Kind(lambda _, value: " ".join(map(name_of, value.split(" "))), _STRING)],
 }
 
@@ -266,13 +267,13 @@ _WAY = {
 }
 
 _CALL = {
-    **_keys(NUMBER, "seq step action asked_at started_at ended_at documents_count"),
-    **_keys(NAME, "effect caller"),
+    **_keys(NUMBER, "seq last step action asked_at started_at ended_at documents_count"),
+    **_keys(NAME, "effect caller key"),
     **_keys(TEXT, "arguments asked result label decision"),
     "tool": TOOL,
     "outcome": OWN,
     "documents": [TEXT],
-    "decided": [{"decision": OWN, "at": NUMBER, "actor": TEXT, "reason": TEXT}],
+    "decided": [{"decision": OWN, **_keys(NUMBER, "at seq"), "actor": TEXT, "reason": TEXT}],
 }
 
 _DOCUMENT = {
@@ -291,7 +292,7 @@ STORY = {
         **_keys(TEXT, "objective language context values"),
         **_keys(NAME, "task_type mode model final_format engine machine"),
         "success_criteria": [TEXT],
-        "limits": FACTS,
+        **_keys(FACTS, "limits profile"),
         "tools": [TOOL],
     },
     "policy": {"never": [TEXT], "only": [TEXT], "asks": [TEXT], "offered": [TOOL], "denied": [[TOOL]]},

@@ -13,7 +13,6 @@ from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import Transition
 from ..fsm.transfer.redaction import OutgoingText
 from ..prompts.clients.settings import outgoing_secrets
-from ..states.run.state import Change
 from .span import limit
 
 CONTENT_VARIABLE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
@@ -102,7 +101,7 @@ class PayloadTexts:
     """
 
     def __init__(self, reader: JournalReader, run: int, cleaner: Cleaner) -> None:
-        self._reader = reader
+        self.reader = reader
         self._run = run
         self._cleaner = cleaner
 
@@ -117,21 +116,16 @@ class PayloadTexts:
 
     def _stored(self, place: Any) -> str | bytes | None:
         number = place.get("n") if isinstance(place, Mapping) else place
-        payload = self._reader.find_payload(self._run, number) if type(number) is int else None
+        payload = self.reader.find_payload(self._run, number) if type(number) is int else None
         return payload.body if payload is not None else None
 
     def rows(self, row: Transition) -> EarlierRows:
         """Return the rows before *row*, for a prompt that begins as one of theirs."""
-        return EarlierRows(self._reader, self.owner(row.run))
+        return EarlierRows(self.reader, self.owner(row.run))
 
     def owner(self, run: int) -> str:
         """Return the id of the run under whose number a row of this run stands."""
-        return next(part.run_id for part in self._reader.lineage(self._run) if part.run == run)
-
-    def change(self, place: Any) -> Change:
-        """Return what a row set, nothing once erased."""
-        body = self.body(place)
-        return Change.read(body) if body is not None else Change()
+        return next(part.run_id for part in self.reader.lineage(self._run) if part.run == run)
 
     def shown(self, place: Any) -> str | None:
         """Return the text of a reference, fit to leave; of bytes that are none only how many there are."""

@@ -262,7 +262,7 @@ class OpenTelemetry:
                     fold = fold_of(still, run_id, self._cleaner, content=self._content)
             except UnknownRun:
                 continue
-            if fold.run.run_id == run_id:
+            if fold.run.row.run_id == run_id:
                 return _Watched(reader, fold, seq)
         LOGGER.debug("traces: run %s is in no journal that is known here", run_id)
         return None
@@ -272,7 +272,7 @@ class OpenTelemetry:
         spans: list[Span] = []
         ended = False
         with damage_told(run_id), watched.reader.snapshot() as still:
-            for values in still.rows(watched.fold.run.number, watched.fold.next_seq):
+            for values in still.rows(watched.fold.run.row.run, watched.fold.next_seq):
                 row = transition_of(values)
                 found = watched.fold.take(row, still)
                 spans += found if row.seq >= watched.first else []

@@ -35,7 +35,7 @@ def spans_of(journal: Readable, run_id: str, *, content: bool = False) -> list[S
 def _spans(reader: JournalReader, run_id: str, cleaner: Cleaner, *, content: bool) -> Iterator[Span]:
     with damage_told(run_id):
         fold = fold_of(reader, run_id, cleaner, content=content)
-        for row in reader.rows(fold.run.number):
+        for row in reader.rows(fold.run.row.run):
             yield from fold.take(transition_of(row), reader)
 
 

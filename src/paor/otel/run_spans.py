@@ -17,18 +17,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
-from ..fsm.explain.calls import decision_words
-from ..fsm.explain.story import taken_guards
+from ..fsm.explain.calls import change_of, decision_words
+from ..fsm.explain.story import RowReader, StoryRow, spec_of
 from ..fsm.journal.prompts import Known, prompt_places, with_summary
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow, Transition
 from ..fsm.lifecycle.subruns import caller_of, outermost
-from ..fsm.machine.machine import Machine
-from ..fsm.replay.machines import machine_of_spec
-from ..states.base.errors import JournalDamaged, UsageError
 from ..states.run.phase_names import EXECUTING, FAILED, FINAL
+from ..states.run.spec import Spec
+from ..states.run.state import Change
 from .content import Cleaner, PayloadTexts, compact, messages, roles_of
 from .span import (
     Kind,
@@ -52,26 +49,18 @@ class RunFacts:
     A run before its rows.
 
     Attributes:
-        number, run_id, workflow_id, round, task: As in `RunRow`.
-        created_at: When, in microseconds since the epoch.
+        row: The run.
         trace_id: Of the trace that it belongs to.
         parent_id: Of a workflow's task the span of the call that started it, else None.
-        spec: What it was started with, as JSON data; empty once erased.
-        machine: What it walks; None where that was erased or cannot be read.
+        spec: What it was started with; None once erased.
         forked: Of a fork the run and the number of the last row that it shares, with that run's trace; else None.
         replaces: The run that failed and that it was started instead of, with that run's trace; else None.
     """
 
-    number: int
-    run_id: str
-    workflow_id: str
-    round: int
-    task: int
-    created_at: int
+    row: RunRow
     trace_id: str
     parent_id: str | None
-    spec: Mapping[str, Any] = field(repr=False)
-    machine: Machine | None = field(repr=False)
+    spec: Spec | None = field(repr=False)
     forked: tuple[str, int, str] | None = None
     replaces: tuple[str, str] | None = None
 
@@ -83,45 +72,21 @@ def facts_of(reader: JournalReader, row: RunRow) -> RunFacts:
     Raises:
         JournalDamaged: It cannot be read.
     """
-    spec, machine = _spec_of(reader, row.run)
+    spec = spec_of(reader, row.run_id)
     forked = replaces = None
     if row.parent_run_id is not None and row.parent_seq is not None:
         parent = reader.run(row.parent_run_id)
         forked = parent.run_id, row.parent_seq, trace_of_row(reader, parent)
-    elif other := spec.get("fallback_for"):
-        replaces = str(other), trace_of_row(reader, row)
+    elif spec is not None and spec.fallback_for:
+        replaces = spec.fallback_for, trace_of_row(reader, row)
     return RunFacts(
-        row.run,
-        row.run_id,
-        row.workflow_id,
-        row.round,
-        row.task,
-        row.created_at,
+        row,
         trace_of_row(reader, row),
         _calling_span(reader, row),
         spec,
-        machine,
         forked,
         replaces,
     )
-
-
-def _spec_of(reader: JournalReader, run: int) -> tuple[Mapping[str, Any], Machine | None]:
-    """Return a run's spec and machine as far as they are not erased, and can be read."""
-    payload = reader.find_payload(run, reader.root_columns(run)["spec_payload"])
-    if payload is None:
-        raise JournalDamaged(f"run number {run}: its spec is missing; run: paor verify")
-    if payload.body is None:
-        return {}, None
-    try:
-        spec = orjson.loads(payload.body)
-        spec.get("host_machine")
-    except (orjson.JSONDecodeError, AttributeError):
-        raise JournalDamaged(f"run number {run}: its spec cannot be read; run: paor verify") from None
-    try:
-        return spec, machine_of_spec(spec)
-    except (UsageError, ValueError, TypeError, LookupError, AttributeError):
-        return spec, None
 
 
 def _calling_span(reader: JournalReader, row: RunRow) -> str | None:
@@ -140,15 +105,6 @@ def trace_of_row(reader: JournalReader, row: RunRow) -> str:
     """Return the trace that a run belongs to: of one that was called that of its caller."""
     first = outermost(reader, row)
     return trace_id_of(first.workflow_id, first.round)
-
-
-def deciding_guards(machine: Machine | None, row: Transition) -> tuple[str, ...]:
-    """Return the guards of the row of the machine that was taken; every guard that was looked at where the machine does not tell."""
-    rows = machine.rows if machine is not None else ()
-    taken = taken_guards(row.source, row.trigger, row.dest, row.guards, rows)
-    if taken is not None:
-        return taken
-    return tuple(name if value else f"not {name}" for name, value in sorted(row.guards.items()))
 
 
 AGENT_SEQ = -1
@@ -202,10 +158,11 @@ class RunSpans:
         self.next_seq = 0
         self._content = content
         self._cleaner = cleaner
+        self._rows: RowReader | None = None
         self._before: Transition | None = None
-        self._now = run.created_at
+        self._now = run.row.created_at
         self._begun = False
-        self._agent = _Open("agent", AGENT_SEQ, run.created_at, run.parent_id)
+        self._agent = _Open("agent", AGENT_SEQ, run.row.created_at, run.parent_id)
         self._call: _Open | None = None
         self._wait: _Open | None = None
         self._resumed: list[Link] = []
@@ -217,13 +174,17 @@ class RunSpans:
         Return the spans of this run that are over with *row*, its next one; rows that a fork shares give none.
 
         Raises:
-            ValueError, TypeError, LookupError, AttributeError: A row that cannot be read.
+            JournalDamaged, ValueError, TypeError, LookupError, AttributeError: A row that cannot be read.
         """
-        own, texts = row.run == self.run.number, PayloadTexts(reader, self.run.number, self._cleaner)
+        if self._rows is None:
+            self._rows = RowReader(reader)
+        self._rows.reader, change = reader, change_of(reader, row)
+        told = self._rows.add(row, change)
+        own, texts = row.run == self.run.row.run, PayloadTexts(reader, self.run.row.run, self._cleaner)
         if own and not self._begun:
             self._begin()
         earlier, self._now = self._now, max(self._now, row.at) if own else self._now
-        spans = list(self._spans(row, earlier, texts, own=own))
+        spans = list(self._spans(row, told, change, earlier, texts, own=own))
         self._before, self.next_seq = row, row.seq + 1
         return spans if own else []
 
@@ -256,54 +217,52 @@ class RunSpans:
 
     # -- one row -------------------------------------------------------------------------------------------------------
 
-    def _spans(self, row: Transition, earlier: int, texts: PayloadTexts, *, own: bool) -> Iterator[Span]:
-        events = [self._event(row)] if own else []
+    def _spans(
+        self, row: Transition, told: StoryRow, change: Change, earlier: int, texts: PayloadTexts, *, own: bool
+    ) -> Iterator[Span]:
+        events = [self._event(row, told)] if own else []
+        begun = max(earlier, self._now - max(0, told.time_us))  # as long before its row as that was worked on
         if self._wait is not None:
             wait, self._wait = self._wait, None
             wait.add(events)
-            yield self._waited(wait, row, texts)
+            yield self._waited(wait, row, change, texts)
         for asked in filter(_asks_model, with_summary(row)):
-            request = self._request(asked, earlier, texts)
+            request = self._request(asked, begun, texts)
             request.add(events if asked.request["kind"] != "summary" else [])
             yield self._over(request, asked)
         if self._call is not None:
-            if (inner := self._tool_request(row, earlier, texts)) is not None:
+            if (inner := self._tool_request(row, begun, texts)) is not None:
                 yield self._over(inner, row)
             self._call.add(events)
             if row.dest != EXECUTING:
                 call, self._call = self._call, None
-                yield self._called(call, row, texts)
+                yield self._called(call, row, change, texts)
         elif row.dest == EXECUTING != row.source:
-            self._call = self._begin_call(row, texts)
+            self._call = self._begin_call(row, change, texts)
         if row.trigger == "wait":
             self._wait = self._begin_wait(row)
             self._wait.add(events)
         self._agent.add(events)
         if row.dest in FINAL:
-            yield self._ended(row, texts)
+            yield self._ended(row, change)
 
-    def _event(self, row: Transition) -> SpanEvent:
+    def _event(self, row: Transition, told: StoryRow) -> SpanEvent:
         found = {
-            "row": row.seq,
-            "trigger": row.trigger,
-            "source": row.source,
-            "dest": row.dest,
-            "guards": deciding_guards(self.run.machine, row),
+            "row": told.seq,
+            "trigger": told.trigger,
+            "source": told.source,
+            "dest": told.dest,
+            "guards": told.taken,
             "stop": row.outcome.get("stop"),
             "duplicate": row.outcome.get("duplicate"),
         }
         name = conventions()["events"]["transition"]["name"]
         return SpanEvent(name, _nanoseconds(self._now), self._attributes(found))
 
-    def _requested_at(self, row: Transition, earlier: int) -> int:
-        """Return when a request began: as much before its row as the row has active time, and not before the last row."""
-        active = row.time_us - (self._before.time_us if self._before is not None else 0)
-        return max(earlier, self._now - max(0, active))
-
-    def _request(self, row: Transition, earlier: int, texts: PayloadTexts) -> _Open:
+    def _request(self, row: Transition, begun: int, texts: PayloadTexts) -> _Open:
         """Return the request to a model that *row* ends."""
         outcome, kind = row.outcome, row.outcome["kind"]
-        span = _Open("model", row.seq, self._requested_at(row, earlier), self._agent_id())
+        span = _Open("model", row.seq, begun, self._agent_id())
         provider, span.target = model_names(str(row.request["model"]))
         span.links, self._resumed = self._resumed, []
         span.found = {"provider": provider, "model": span.target, "request": row.request["kind"]}
@@ -333,7 +292,7 @@ class RunSpans:
         if (reply := texts.shown(row.outcome.get("reply"))) is not None:
             span.found["output"] = messages([("assistant", reply)], str(row.outcome.get("finish", "stop")))
 
-    def _tool_request(self, row: Transition, earlier: int, texts: PayloadTexts) -> _Open | None:
+    def _tool_request(self, row: Transition, begun: int, texts: PayloadTexts) -> _Open | None:
         """Return what the tool itself has asked models for up to *row*, as one request, because the row has their sum."""
         outcome, call = row.outcome, self._call
         used = any(outcome.get(name) for name in (*_USAGE, "cost_micro", "texts", "calls"))
@@ -343,8 +302,8 @@ class RunSpans:
             "calls", len(outcome.get("texts", ()))
         ):  # it is what a run that was called has used
             return None
-        span = _Open("model", row.seq, self._requested_at(row, earlier), self._id(call))
-        provider, span.target = model_names(str(self.run.spec.get("model", "")))
+        span = _Open("model", row.seq, begun, self._id(call))
+        provider, span.target = model_names(self.run.spec.model if self.run.spec is not None else "")
         span.found = {"provider": provider, "model": span.target or None, "request": "text"}
         span.found["requests"] = outcome.get("calls", len(outcome.get("texts", ())))
         span.found["request_ids"] = tuple(map(str, outcome.get("request_ids", ())))
@@ -366,7 +325,7 @@ class RunSpans:
 
     # -- calls ---------------------------------------------------------------------------------------------------------
 
-    def _begin_call(self, row: Transition, texts: PayloadTexts) -> _Open:
+    def _begin_call(self, row: Transition, change: Change, texts: PayloadTexts) -> _Open:
         """Begin the call whose intent *row* is."""
         call = _Open("tool", row.seq, self._now, self._agent_id())
         call.found = {
@@ -374,8 +333,7 @@ class RunSpans:
             "first_row": row.seq,
             "tool_type": "function",
         }
-        intent = texts.change(row.change).intent or None
-        if intent is not None:
+        if intent := change.intent:
             call.target = intent.tool
             call.found |= {"effect": intent.effect, "label": intent.label}
             if self._content:
@@ -383,7 +341,7 @@ class RunSpans:
         call.links, self._resumed = self._resumed, []
         return call
 
-    def _called(self, call: _Open, row: Transition, texts: PayloadTexts) -> Span:
+    def _called(self, call: _Open, row: Transition, change: Change, texts: PayloadTexts) -> Span:
         """End a call."""
         outcome = row.outcome
         call.target = str(row.request.get("tool") or call.target or "unknown")
@@ -396,9 +354,9 @@ class RunSpans:
                 "in_doubt" if outcome.get("in_doubt") else outcome.get("error") or outcome["kind"]
             )
         if self._content:
-            result = texts.change(row.change).result or None
+            error = change.result.error if change.result else None
             shown = texts.shown(outcome.get("output"))
-            call.found["result"] = self._cleaner.content(result.error) if result and result.error else shown
+            call.found["result"] = self._cleaner.content(error) if error else shown
         return self._over(call, row)
 
     # -- waits ---------------------------------------------------------------------------------------------------------
@@ -411,22 +369,22 @@ class RunSpans:
         wait.target = next((kind for guard, kind in _WAITS.items() if guard in held), "phase")
         if row.outcome["kind"] == "in_doubt" and self._call is not None:
             self._call.found["doubt"] = row.outcome.get("why") or "driver_lost"
-        wait.found = {"wait": wait.target, "first_row": row.seq, "asked": row.change}
+        wait.found = {"wait": wait.target, "first_row": row.seq, "asked": row}
         wait.links, self._resumed = self._resumed, []
         return wait
 
-    def _waited(self, wait: _Open, row: Transition, texts: PayloadTexts) -> Span:
+    def _waited(self, wait: _Open, row: Transition, change: Change, texts: PayloadTexts) -> Span:
         """End a wait; what comes next is linked to it."""
         answered = row.outcome["kind"] == "answer"
         wait.found["answer"] = row.outcome.get("action") if answered else row.outcome["kind"]
         asked = wait.found.pop("asked")
         if answered:
-            link = _link("resumed", self.run.trace_id, self.run.run_id, wait.seq, "wait")
+            link = _link("resumed", self.run.trace_id, self.run.row.run_id, wait.seq, "wait")
             (self._resumed if self._call is None else self._call.links).append(link)
         if self._content:
-            question, reply = texts.change(asked).question or None, texts.change(row.change).reply or None
+            question = change_of(texts.reader, asked).question  # which may have been erased meanwhile
             wait.found["question"] = self._cleaner.content(question.message) if question else None
-            if reply is not None:
+            if reply := change.reply:
                 wait.found["actor"] = self._cleaner.content(reply.actor) if reply.actor else None
                 told = {"decision": decision_words(reply), "content": reply.content, "reason": reply.reason}
                 wait.found["answer_text"] = compact(self._cleaner.data(told))
@@ -434,30 +392,28 @@ class RunSpans:
 
     # -- the run -------------------------------------------------------------------------------------------------------
 
-    def _ended(self, row: Transition, texts: PayloadTexts) -> Span:
+    def _ended(self, row: Transition, change: Change) -> Span:
         """End the run's own span."""
         run, agent, spec = self.run, self._agent, self.run.spec
         agent.target = conventions()["agent"]
         agent.links, self._resumed = [*agent.links, *self._resumed], []
         reason = row.counters.get("stop")
-        provider, model = model_names(str(spec["model"])) if "model" in spec else (None, None)
-        agent.found = {"agent_name": agent.target, "provider": provider, "model": model, **self._used}
-        agent.found |= {"mode": spec.get("mode"), "state": row.dest, "reason": reason, "steps": row.step}
+        agent.found = {"agent_name": agent.target, **self._used, "state": row.dest, "reason": reason}
         agent.found |= {"rows": row.seq + 1, "head": row.hash, "active": row.time_us, "cost": row.cost_micro}
-        agent.found |= {"round": run.round, "task": run.task}
+        agent.found |= {"round": run.row.round, "task": run.row.task, "steps": row.step}
         agent.found["error"] = (reason or "failed") if row.dest == FAILED else None
-        bounds = spec.get("limits", {})
-        agent.found |= {"max_steps": bounds.get("max_steps"), "token_budget": bounds.get("token_budget")}
-        agent.found |= {
-            "cost_budget": bounds.get("cost_budget"),
-            "time_budget": bounds.get("time_budget_s"),
-        }
+        if spec is not None:
+            agent.found["provider"], agent.found["model"] = model_names(spec.model)
+            agent.found |= {"mode": spec.mode, "max_steps": spec.limits.max_steps}
+            agent.found |= {"token_budget": spec.limits.token_budget, "cost_budget": spec.limits.cost_budget}
+            agent.found["time_budget"] = spec.limits.time_budget_s
         if self._content:
-            answer = texts.change(row.change).answer or None
-            if (objective := spec.get("objective")) is not None:
-                agent.found["input"] = messages([("user", self._cleaner.content(str(objective)))])
-            if answer is not None:
-                agent.found["output"] = messages([("assistant", self._cleaner.content(answer))], "stop")
+            if spec is not None:
+                agent.found["input"] = messages([("user", self._cleaner.content(spec.objective))])
+            if change.answer:
+                agent.found["output"] = messages(
+                    [("assistant", self._cleaner.content(change.answer))], "stop"
+                )
         return self._over(agent, row)
 
     # -- spans ---------------------------------------------------------------------------------------------------------
@@ -466,8 +422,8 @@ class RunSpans:
         """Return an open span as it is once *row* has ended it."""
         named = conventions()["spans"][span.kind]
         found = {
-            "run": self.run.run_id,
-            "conversation": self.run.spec.get("conversation") or self.run.workflow_id,
+            "run": self.run.row.run_id,
+            "conversation": (self.run.spec and self.run.spec.conversation) or self.run.row.workflow_id,
             "row": row.seq,
             **span.found,
         }
@@ -492,10 +448,10 @@ class RunSpans:
     def _id(self, span: _Open) -> str:
         asked = span.found.get("request")
         kind = asked if asked in ("text", "summary") else span.kind
-        return span_id_of(self.run.run_id, span.seq, kind)
+        return span_id_of(self.run.row.run_id, span.seq, kind)
 
     def _agent_id(self) -> str:
-        return span_id_of(self.run.run_id, AGENT_SEQ, "agent")
+        return span_id_of(self.run.row.run_id, AGENT_SEQ, "agent")
 
     def _attributes(self, found: Mapping[str, Any]) -> dict[str, Value]:
         """Return what is known under the keys of the conventions, sorted by key."""

@@ -13,10 +13,11 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args, runtime_checkabl
 
 import orjson
 from msgspec import Struct, json
-from msgspec.structs import astuple, force_setattr
+from msgspec.structs import astuple, force_setattr, replace
 
 from ..states.base.errors import ModelError
 from ..states.base.sealed import sealed
+from ..states.records.actions import PICTURE_ROOM, StoredText
 from ..states.records.outcomes import Usage
 from ..states.records.requests import RequestKind
 
@@ -79,6 +80,31 @@ class OfferedTool(Struct, frozen=True):
         force_setattr(self, "schema", sealed(self.schema))
 
 
+class Picture(Struct, frozen=True):
+    """
+    A picture that a message shows.
+
+    Attributes:
+        place: The document of the run that it is; None for another one, such as a page of a scan.
+        data: PNG, JPEG, GIF or WebP; empty until its request is made.
+    """
+
+    place: StoredText | None = None
+    data: bytes = b""
+
+    @property
+    def mime(self) -> str:
+        """Its kind, by its own bytes; empty for none that can be shown."""
+        kinds = ((b"\x89PNG", "png"), (b"\xff\xd8\xff", "jpeg"), (b"GIF8", "gif"))
+        kind = next((kind for magic, kind in kinds if self.data.startswith(magic)), "")
+        is_webp = self.data[:4] == b"RIFF" and self.data[8:12] == b"WEBP"
+        return f"image/{kind or 'webp'}" if kind or is_webp else ""
+
+
+NOT_SHOWN = "(A picture that this model is not shown.)"
+"""What stands in the place of a picture where a model, or its server, takes none."""
+
+
 class PromptMessage(Struct, frozen=True):
     """
     One message of a prompt.
@@ -92,6 +118,7 @@ class PromptMessage(Struct, frozen=True):
             *api* sends *parts* back unchanged instead of *text* and *calls*; any other ignores them. Given only to the model that
             made the turn.
         source: Of an assistant's message: the reply as the model gave it; empty for what was no whole reply.
+        pictures: Shown behind *text*, to a model with ``takes_pictures``.
     """
 
     role: Role
@@ -101,6 +128,7 @@ class PromptMessage(Struct, frozen=True):
     parts: tuple[dict[str, Any], ...] = ()
     api: str = ""
     source: str = ""
+    pictures: tuple[Picture, ...] = ()
 
     def __post_init__(self) -> None:
         if self.parts:  # a message stands in many requests
@@ -115,7 +143,42 @@ class PromptMessage(Struct, frozen=True):
     def size(self) -> int:
         """Bytes of the message as UTF-8, or of the provider's form of it."""
         text = self.body if not self.parts else json.encode(self.parts).decode()
-        return len(text.encode("utf-8", "surrogatepass"))
+        return len(text.encode("utf-8", "surrogatepass")) + PICTURE_ROOM * len(self.pictures)
+
+
+def without_pictures(messages: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:
+    """Return *messages* with words in the place of their pictures."""
+    return tuple(
+        replace(message, text="\n".join((message.text, *[NOT_SHOWN] * len(message.pictures))), pictures=())
+        if message.pictures
+        else message
+        for message in messages
+    )
+
+
+def shown_to(
+    model: object, messages: Sequence[PromptMessage], body_of: Callable[[StoredText], str | bytes | None]
+) -> tuple[PromptMessage, ...]:
+    """
+    Return the messages of a request with the bytes of their pictures, or with words for those that *model* is not shown.
+
+    Args:
+        model: That is asked.
+        messages: Of the request.
+        body_of: Returns a document of the run; None once it is erased.
+    """
+    if getattr(model, "takes_pictures", False) is False:
+        return without_pictures(messages)
+    shown = []
+    for message in messages:
+        if message.pictures:
+            bodies = [one.data if one.place is None else body_of(one.place) for one in message.pictures]
+            pictures = [Picture(data=body) for body in bodies if isinstance(body, bytes)]
+            fit = tuple(one for one in pictures if one.mime)
+            text = "\n".join((message.text, *[NOT_SHOWN] * (len(bodies) - len(fit))))
+            message = replace(message, text=text, pictures=fit)
+        shown.append(message)
+    return tuple(shown)
 
 
 NoticeKind = Literal["retry", "fallback", "prices", "profile", "context"]
@@ -299,6 +362,8 @@ It may say of itself, as attributes:
   ``native``; False, as without the attribute, for ``two_stage``; None where only its server knows;
 - ``context_tokens``: how many tokens its context has, for ``Limits.context_tokens``; None, as without the attribute, where only its
   server knows;
+- ``takes_pictures``: True where it looks at `PromptMessage.pictures`; False, as without the attribute, where it is given none; None
+  where only its server knows, which is then asked with the first picture;
 - ``look()``, and ``async alook()``: called before a run starts where one of these is None; returns an object with the attributes
   ``calls_tools`` (bool) and ``context_tokens`` (int or None). It is to remember what it found, to take a few seconds at most, and
   never to raise.

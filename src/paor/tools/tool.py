@@ -128,6 +128,7 @@ class ToolContext(Protocol[DepsT_co]):
         connection: The value that the host gave for the selected connection, or None.
         policy: The run's policy, for tools that fetch URLs of their own.
         limits: The run's limits.
+        takes_pictures: Whether the run's model is shown pictures.
         timeout_s: Seconds that this call may take, None for no bound: the shorter of `Tool.timeout_s` and
             `Limits.tool_timeout_s`, with either at most what is left of the time budget.
         final_format: Format of the run's final report, during the call that writes it; None for any other call.
@@ -146,6 +147,7 @@ class ToolContext(Protocol[DepsT_co]):
     connection: Any
     policy: Policy
     limits: Limits
+    takes_pictures: bool
     timeout_s: float | None
     final_format: str | None
     resumption: Resumption | None
@@ -172,7 +174,7 @@ class ToolContext(Protocol[DepsT_co]):
     def ask(
         self,
         request: str,
-        documents: Sequence[tuple[str, str]] = (),
+        documents: Sequence[tuple[str, str | bytes]] = (),
         *,
         instructions: str = "",
         format: str = "",
@@ -182,7 +184,7 @@ class ToolContext(Protocol[DepsT_co]):
 
         Args:
             request: What to write.
-            documents: Pairs of a name and a text to write it from.
+            documents: Pairs of a name and a text to write it from, or with `takes_pictures` the bytes of a PNG, JPEG, GIF or WebP file.
             instructions: How to write it.
             format: Form of the answer, such as ``md``; empty for any.
 
@@ -194,7 +196,7 @@ class ToolContext(Protocol[DepsT_co]):
     async def aask(
         self,
         request: str,
-        documents: Sequence[tuple[str, str]] = (),
+        documents: Sequence[tuple[str, str | bytes]] = (),
         *,
         instructions: str = "",
         format: str = "",

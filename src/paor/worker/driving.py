@@ -13,9 +13,9 @@ from functools import partial
 from typing import Literal, NamedTuple, TypeAlias
 
 from ..fsm.journal.rows import RunRow
-from ..fsm.lifecycle.arguments import ResumeOptions
 from ..fsm.lifecycle.fallback import is_owed, stand_in
 from ..fsm.lifecycle.look import asked_at, result_now
+from ..fsm.lifecycle.options import ResumeOptions
 from ..fsm.lifecycle.resume import Continuation, continuation
 from ..fsm.lifecycle.runner import Left, Runner, leaving
 from ..fsm.lifecycle.subruns import asking_run, called_runs

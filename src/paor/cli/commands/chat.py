@@ -67,7 +67,7 @@ OFFLINE = (
 )
 @click.argument("words", nargs=-1, metavar="[MESSAGE]")
 @option("--conversation", "ID", "Your own name of the conversation, begun or continued; default: a new one.")
-@round_options
+@round_options(chat=True)
 @engine_options
 def chat(
     words: tuple[str, ...],

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from ...fsm.journal.rows import RunRow
-from ...fsm.lifecycle.arguments import ResumeOptions, model_of
+from ...fsm.lifecycle.arguments import model_of
+from ...fsm.lifecycle.options import ResumeOptions
 from ...fsm.lifecycle.recover import Recovery
 from ...fsm.runtime.result import Result
 from ...states.base.errors import JournalDamaged

@@ -21,6 +21,7 @@ from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.fallback import is_owed
+from ...fsm.lifecycle.options import OPTIONS, Use
 from ...fsm.lifecycle.resume import timeout_answer
 from ...fsm.lifecycle.subruns import runs_of, unfinished_called, used_tools, waits_for_called
 from ...fsm.machine.host_rows import NO_HOST
@@ -39,7 +40,7 @@ from ..support.app import EngineOptions, engine_options
 from ..support.inputs import RunInput, run_input
 from ..support.journals import command_line, find_run
 from ..support.json_input import answer_value, json_value
-from ..support.options import METADATA, QUIET, app_option, command, option
+from ..support.options import QUIET, Decorator, app_option, command, option, pairs
 from ..support.outcome import check_output, end
 from ..support.progress import Watch
 from ..support.run_summary import argument_lines, asking
@@ -52,46 +53,42 @@ REQUIRED = click.option(
 REPORT = option("--output", "FILE", "Write the final report: .md, .txt, .html or .docx.")
 MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
 
-ROUND_OPTIONS = (
-    option("--document", "FILE", "Input document, - for stdin; repeatable.", "documents", multiple=True),
-    option("--model", "M", f"{MODELS} a key in the environment decides, else offline."),
-    option(
-        "--mode",
-        "MODE",
-        "react (default): one action at a time; planner: plans until one is empty; batch (legacy): one plan.",
-    ),
-    option(
-        "--profile",
-        "NAME",
-        "auto (default): native where the model calls tools, else two_stage; strict: two stages in one form.",
-    ),
-    option(
-        "--stage", "NAME", "two_stage, single or native: what a reply is asked for, instead of the profile's."
-    ),
-    option(
-        "--tools",
-        "A,B",
-        "Names of the tools the run may use; default: all, those for documents if it has some. See: paor tools.",
-    ),
-    option("--task-type", "T", "A task type of --policy: what this run may call of all that is offered."),
+DOCUMENT = option(
+    "--document", "FILE", "Input document, - for stdin; repeatable.", "documents", multiple=True
+)
+DURABILITY = option("--durability", "D", "full (default), normal or off: what survives a power loss.")
+BOUNDS = (
     option("--max-steps", "N", "Actions the run may start; default 5.", type=int),
     option("--token-budget", "N", "Input plus output tokens.", type=int),
     option("--time-budget", "S", "Seconds of active work.", "time_budget_s", type=float),
     option("--tool-timeout", "S", "Seconds of one call of a tool.", "tool_timeout_s", type=float),
-    option("--language", "L", "Language of the answer, such as de; default: that of the objective."),
-    option("--instructions", "TEXT", "What the model is told in every request."),
-    METADATA,
-    option("--durability", "D", "full (default), normal or off: what survives a power loss."),
-    QUIET,
 )
-"""What each start of a run may be given, of `paor run` and of the rounds of `paor chat`."""
 
 
-def round_options(function: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the `ROUND_OPTIONS`."""
-    for added in reversed(ROUND_OPTIONS):
-        added(function)
-    return function
+def round_options(*, chat: bool) -> Decorator:
+    """Give a command what a start of a run may be given; of *chat* what each of its rounds may."""
+
+    flags: list[Decorator] = [DOCUMENT, *run_flags(chat=chat), *BOUNDS, DURABILITY, QUIET]
+
+    def decorate(function: Callable[..., int]) -> Callable[..., int]:
+        for added in reversed(flags):
+            added(function)
+        return function
+
+    return decorate
+
+
+def run_flags(*, chat: bool) -> Iterator[Decorator]:
+    """Yield the options of a run that have a flag, in their order; of *chat* those that each round has."""
+    for name, known in OPTIONS.items():
+        flag, _, placeholder = known.flag.partition(" ")
+        if not flag or (chat and Use.CHAT not in known.use):
+            continue
+        more = {"multiple": True, "callback": pairs} if name == "metadata" else {}
+        if placeholder:
+            yield option(flag, placeholder, known.help, name, **more)
+        else:
+            yield click.option(flag, name, is_flag=True, help=known.help)
 
 
 @command(
@@ -103,28 +100,10 @@ def round_options(function: Callable[..., int]) -> Callable[..., int]:
 )
 @click.argument("words", nargs=-1, metavar="[OBJECTIVE]")
 @option("--criterion", "TEXT", "What must hold at the end; repeatable.", "success_criteria", multiple=True)
-@round_options
-@option("--fallback", "MODE", "batch: if a react run fails, start it again as one plan.")
+@round_options(chat=False)
 @click.option("--tasks", is_flag=True, help="Plan the objective as tasks, each a run of its own.")
-@option(
-    "--conversation",
-    "ID",
-    "Your own name of a conversation: the run is its next round and is told of those before.",
-)
-@option("--after", "RUN", "Begin the conversation after this run, which has ended: a branch of another one.")
-@click.option("--queue", is_flag=True, help="Wait while another round of the conversation runs.")
-@option("--prompt-template", "FILE", "Instead of the shipped planning prompt.", "prompt_template_file")
-@option(
-    "--workflow", "FILE", "Follow a workflow file, YAML or JSON; implies --mode planner.", "workflow_file"
-)
-@option("--output-schema", "FILE", "JSON Schema of the answer, which is then JSON.", "output_type")
 @REPORT
 @REQUIRED
-@option("--context", "TEXT", "Extra context for choosing actions.")
-@option("--key", "TEXT", "Your own name of this run: a second start with it goes on with the first.")
-@option(
-    "--values", "JSON", "What guards of the app's own machine may look at: an object, or a file with one."
-)
 @option("--input", "JSON|FILE|-", "The same fields as one JSON object.", "source")
 @engine_options
 def run(
@@ -152,7 +131,6 @@ def run(
 
     Exit codes: 0 Done, 1 Failed, 2 bad input or journal, 5 waiting for an answer, 6 Failed by a limit.
     """
-    flags |= {name: flags[name] or None for name in ("tasks", "queue")}
     given = given_input(flags, one_text(words, "OBJECTIVE"), options, source)
     if given.output is not None:
         form = check_output(given.output, options.journal, given.sources)
@@ -203,12 +181,8 @@ def given_input(
     flags: dict[str, Any], objective: str | None, options: EngineOptions, source: str | None = None
 ) -> RunInput:
     """Return what options start a run with, and *source*, which is ``--input``; a flag that was not given leaves what that says."""
-    flags["metadata"] = flags["metadata"] or None
     flags |= {"objective": objective, "app": options.app, "policy": options.policy}
-    flags |= {name: flag or None for name, flag in (("web", options.web), ("enrich", options.enrich))}
-    if flags["tools"] is not None:
-        flags["tools"] = [flags["tools"]]
-    return run_input(flags, source)
+    return run_input(flags | {"web": options.web, "enrich": options.enrich}, source)
 
 
 def one_text(words: tuple[str, ...], name: str) -> str | None:

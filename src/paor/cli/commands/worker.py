@@ -14,7 +14,7 @@ import click
 
 from ...fsm.engine import Engine
 from ...fsm.journal.run_queue import Queued, RunQueue
-from ...fsm.lifecycle.arguments import ResumeOptions
+from ...fsm.lifecycle.options import ResumeOptions
 from ...fsm.runtime.events import Event, RunEnded, RunStarted
 from ...states.base.errors import UsageError
 from ...worker.base import BaseWorker

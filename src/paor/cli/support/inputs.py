@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from ...fsm.lifecycle.arguments import (
     automatic,
     documents_of,
     mime_of,
-    mode_of,
     model_of,
     offered_tools,
     profile_of,
@@ -22,11 +21,10 @@ from ...fsm.lifecycle.arguments import (
     toolbox,
 )
 from ...fsm.lifecycle.fallback import fallback_of
+from ...fsm.lifecycle.options import OPTIONS, run_options
 from ...fsm.lifecycle.output_type import output_schema_of
-from ...fsm.lifecycle.start import FORMATS
 from ...fsm.lifecycle.workflow_start import given_workflow
 from ...states.base.errors import UsageError
-from ...states.run.labels import values_of
 from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
 from ...tools.documents.convert.conversion import ConversionError
@@ -35,7 +33,7 @@ from ...tools.documents.convert.registry import DOCX
 from ...tools.documents.tools import check_documents
 from ...tools.tool import Document
 from .app import asked_tools, policy_of
-from .json_input import AS_GIVEN, BOUNDS, input_fields, json_value, standard_input, text_file
+from .json_input import BOUNDS, input_fields, json_value, standard_input, text_file
 
 READABLE = ("application/json", "application/xml", "application/pdf", DOCX)
 """Kinds that can be read beside every ``text/``; see `paor.tools.documents.convert.registry`."""
@@ -90,13 +88,11 @@ def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
     if sum(stdin) > 1:
         raise UsageError("standard input (-) can be read once only")
     values = input_fields(source) if source is not None else {}
-    given_flags = {name: value for name, value in flags.items() if value not in (None, (), [])}
-    if (schema := given_flags.get("output_type")) is not None:
-        given_flags["output_type"] = json_value(text_file(schema), schema)
-    if (given_values := given_flags.get("values")) is not None:
-        given_flags["values"] = _object(given_values, "--values")
-    if "prompt_template_file" in given_flags:
-        values.pop("prompt_template", None)
+    given_flags = {
+        name: FROM_FLAG[name](value) if name in FROM_FLAG else value
+        for name, value in flags.items()
+        if value is not False and value not in (None, (), [], {})
+    }
     values |= given_flags
     if values.get("objective") == "-":
         values["objective"] = standard_input()
@@ -106,8 +102,9 @@ def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
     return given
 
 
-def _object(given: str, where: str) -> dict[str, Any]:
-    """Return a JSON object that an option gives, as text or as the name of a file; raise `UsageError` for anything else."""
+def _object(given: str) -> dict[str, Any]:
+    """Return the JSON object of ``--values``, a text or the name of a file; raise `UsageError` for anything else."""
+    where = "--values"
     if not given.lstrip().startswith(("{", "[", '"')):
         given, where = text_file(given), given
     value = json_value(given, where)
@@ -128,23 +125,25 @@ def _model_source(values: Mapping[str, Any], *, as_option: bool) -> str:
 
 def _read_fields(values: Mapping[str, Any]) -> RunInput:
     """Return the fields as what a run takes; files are read here."""
-    file = values.get("workflow_file")  # as an option a file; as JSON a file too, its text, or its data
-    workflow = given_workflow(values.get("workflow") if file is None else Path(file), values.get("variables"))
-    modes = {name: values.get(name) for name in ("mode", "react_mode", "workflow_mode")}
-    documents = values.get("documents", ())
-    arguments = {name: values[name] for name in AS_GIVEN if name in values} | {
+    options = {name: value for name, value in values.items() if name in OPTIONS}
+    if "tools" in values:
+        options["tools"] = [name.strip() for name in ",".join(values["tools"]).split(",") if name.strip()]
+    read = run_options(options)
+    arguments: dict[str, Any] = {name: item for name, item in read.items() if item != OPTIONS[name].default}
+    bounds = arguments.pop("limits", {})
+    workflow = given_workflow(arguments.pop("workflow", None), arguments.pop("variables", None))
+    mode, documents = read["mode"], values.get("documents", ())
+    arguments |= {
         "objective": values.get("objective", ""),
         "success_criteria": [item.strip() for item in values.get("success_criteria", ())],
-        "mode": mode_of(**modes) if workflow is None else workflow.mode(modes),
-        "tools": [name.strip() for name in ",".join(values["tools"]).split(",") if name.strip()]
-        if "tools" in values
-        else None,
+        "mode": workflow.mode(mode) if workflow is not None else mode or "react",
+        "tools": read["tools"],
         "workflow": workflow,
         "prompt_template": _template(values),
     }
     given = RunInput(
         arguments=arguments,
-        bounds=dict(values.get("limits") or {}) | {name: values[name] for name in BOUNDS if name in values},
+        bounds={**bounds, **{name: values[name] for name in BOUNDS if name in values}},
         sources=tuple(item for item in documents if isinstance(item, str) and item != "-"),
         output=Path(values["output"]) if "output" in values else None,
         durability=values.get("durability", "full"),
@@ -165,8 +164,7 @@ def _template(values: Mapping[str, Any]) -> str | None:
     """
     Return the text of the planning template, or None for the shipped one.
 
-    As JSON it is a text, and a file under ``promptTemplateFile``; one line that names a file is that
-    file. As an option it is a file.
+    As JSON it is a text, and a file under ``promptTemplateFile``; one line that names a file is that file.
     """
     text: str | None = values.get("prompt_template")
     file = values.get("prompt_template_file")
@@ -174,10 +172,24 @@ def _template(values: Mapping[str, Any]) -> str | None:
         file, text = text, None
     if text or not file:
         return text or None
+    return _template_file(file)
+
+
+def _template_file(file: str) -> str:
     content = text_file(file)
     if not content.strip():
         raise UsageError(f"{file}: the template is empty")
     return content
+
+
+FROM_FLAG: Mapping[str, Callable[[str], Any]] = {
+    "tools": lambda names: [names],
+    "output_type": lambda file: json_value(text_file(file), file),
+    "prompt_template": _template_file,
+    "values": _object,
+    "workflow": Path,
+}
+"""How a flag gives what ``--input`` has as JSON, where it is not the same text."""
 
 
 def read_documents(given: Any, size_max: int, *, any_kind: bool) -> list[Document]:
@@ -228,16 +240,12 @@ def _check(given: RunInput) -> None:
         raise UsageError("the objective is empty: give a text, - for standard input, or --input")
     if not all(arguments["success_criteria"]):
         raise UsageError("a criterion is empty")
-    final_format = arguments.get("final_format")
-    if final_format and final_format.lower().lstrip(".") not in FORMATS:
-        raise UsageError(f"final format {final_format!r}: use one of {', '.join(FORMATS)}")
     if arguments.get("output_type") is not None:
         output_schema_of(arguments["output_type"])
         if given.output is not None:
             raise UsageError(
                 "--output writes a text, and with an output schema the answer is JSON, on standard output: leave one out"
             )
-    values_of(arguments.get("values"))
     mode = arguments["mode"]
     profile = profile_of(arguments.get("profile"), arguments.get("stage"), mode=mode)
     fallback_of(arguments.get("fallback"), mode)

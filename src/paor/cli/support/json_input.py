@@ -6,11 +6,13 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
 from ...fsm.lifecycle.arguments import text_of_file
+from ...fsm.lifecycle.options import TYPES, nearest
 from ...fsm.lifecycle.resume import answer_of
 from ...states.base.errors import InvalidAnswer, UsageError
 from ...states.records.questions import Question
@@ -25,33 +27,42 @@ _SAME = {
     "tool_timeout": "tool_timeout_s",
     "output_schema": "output_type",
 }
-_TEXTS_AS_GIVEN = (
-    *("model", "task_type", "language", "user_language", "context"),
-    *("final_format", "fallback", "profile", "stage", "key", "instructions", "conversation", "after"),
-)
-AS_GIVEN = (*_TEXTS_AS_GIVEN, "connections", "metadata", "values", "output_type", "transcript", "queue")
-"""Fields that `Engine.stream` takes as they are; the others are read or checked first."""
-
-_TEXTS = (
-    *("objective", "mode", "workflow_mode", "prompt_template", "prompt_template_file"),
-    *("output", "durability", "app"),
-)
 BOUNDS = ("max_steps", "token_budget", "time_budget_s", "tool_timeout_s")
-_KINDS: tuple[tuple[str, Any, tuple[str, ...]], ...] = (
-    ("a text", str, (*_TEXTS_AS_GIVEN, *_TEXTS)),
-    ("a list of texts", list, ("documents", "success_criteria", "tools")),
-    ("a list of objects", list, ("transcript",)),
-    (
-        "an object",
-        dict,
-        ("limits", "connections", "variables", "metadata", "values", "output_type", "policy"),
-    ),
-    ("a text or an object", str | dict, ("workflow",)),
-    ("true or false", bool, ("react_mode", "web", "enrich", "tasks", "queue")),
-    ("a number", int | float, BOUNDS),
-)
-FIELDS = {name: (kind, types) for kind, types, names in _KINDS for name in names}
-"""Every field of ``--input``, and what its value must be."""
+
+
+Kind = tuple[str, Any, Any]
+"""What the value of a field must be: in words, as types, and of a list the types of its items."""
+
+TEXT: Kind = ("a text", str, None)
+OBJECT: Kind = ("an object", dict, None)
+BOOLEAN: Kind = ("true or false", bool, None)
+TEXTS: Kind = ("a list of texts", list, str)
+
+
+def _kind(hint: Any) -> Kind | None:
+    """Return what JSON gives an option of this type, None for one that it cannot give."""
+    members = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    by_origin = {get_origin(item) or item: item for item in members}
+    if Sequence in by_origin:
+        return TEXTS if get_args(by_origin[Sequence]) == (str,) else ("a list of objects", list, dict)
+    if bool in by_origin:
+        return BOOLEAN
+    is_text = str in by_origin or Literal in by_origin
+    if Mapping in by_origin:
+        return ("a text or an object", str | dict, None) if is_text else OBJECT
+    return TEXT if is_text else None
+
+
+FIELDS: Mapping[str, Kind] = {
+    **{name: kind for name, hint in TYPES.items() if (kind := _kind(hint)) is not None},
+    **dict.fromkeys(("objective", "prompt_template_file", "output", "durability", "app"), TEXT),
+    **dict.fromkeys(("web", "enrich", "tasks"), BOOLEAN),
+    **dict.fromkeys(BOUNDS, ("a number", int | float, None)),
+    "documents": ("a list of texts", list, str | dict),
+    "success_criteria": TEXTS,
+    "policy": OBJECT,
+}
+"""Every field of ``--input``, and what its value must be: the options of a run, by their types, and what else a command is given."""
 
 TEXT_BYTES_MAX = 100_000_000
 """Most that is read of a file of input or of a template; a device has no end."""
@@ -83,7 +94,7 @@ def input_fields(source: str) -> dict[str, Any]:
     for key, value in data.items():
         name = _SAME.get(snake(key), snake(key))
         if name not in FIELDS:
-            raise UsageError(f"{where}: unknown field {key!r}; there are: {', '.join(sorted(FIELDS))}")
+            raise UsageError(f"{where}: unknown field {key!r}; {nearest(name, FIELDS)}")
         if name in values:
             raise UsageError(f"{where}: {key!r} gives {name} a second time")
         if value is not None:
@@ -116,15 +127,12 @@ def snake(name: str) -> str:
 
 def _check_field(where: str, key: str, name: str, value: Any) -> Any:
     """Return a field's value; what has to be a text, list or number is one."""
-    kind, types = FIELDS[name]
+    words, types, items = FIELDS[name]
     if types is list and isinstance(value, str):
         return value.split(",") if name == "tools" else [value]
     good = isinstance(value, types) and (types is bool or not isinstance(value, bool))
-    if good and types is list:
-        item_types: Any = {"documents": str | dict, "transcript": dict}.get(name, str)
-        good = all(isinstance(item, item_types) for item in value)
-    if not good:
-        raise UsageError(f"{where}: {key} must be {kind}")
+    if not good or (types is list and not all(isinstance(item, items) for item in value)):
+        raise UsageError(f"{where}: {key} must be {words}")
     return value
 
 
@@ -167,7 +175,7 @@ def answer_value(text: str, question: Question | None, flag: str = "--answer ") 
     wrong: list[str] = []
     for value in forms:
         try:
-            answer_of(question, value, None, None)
+            answer_of(question, {"answer": value})
         except InvalidAnswer as error:
             wrong.append(str(error))
         else:

@@ -66,7 +66,7 @@ def app_option(before: str = "", after: str = "") -> Decorator:
     return option("--app", "MODULE:ENGINE", f"{before} {what} {after}".strip())
 
 
-def _pairs(_context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
+def pairs(_context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
     """Return ``K=V``, given any number of times, as a mapping; refuse what is no such pair, and a name that comes twice."""
     pairs: dict[str, str] = {}
     for text in value:
@@ -115,7 +115,7 @@ def age_text(seconds: int) -> str:
     return f"{seconds // _AGES[unit]}{unit}"
 
 
-METADATA = option("--metadata", "K=V", "What to find the run by; repeatable.", multiple=True, callback=_pairs)
+METADATA = option("--metadata", "K=V", "What to find the run by; repeatable.", multiple=True, callback=pairs)
 QUIET = click.option(
     "--quiet", "-q", is_flag=True, help="Tell nothing while the run is driven: no model, no progress."
 )

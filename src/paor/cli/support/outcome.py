@@ -11,7 +11,7 @@ import click
 from rich.cells import cell_len
 
 from ...fsm.journal_api import Journal
-from ...fsm.lifecycle.start import FORMATS
+from ...fsm.lifecycle.options import FORMATS
 from ...fsm.runtime.result import Result
 from ...states.base.errors import PaorError, UsageError
 from ...states.records.questions import Question

@@ -382,8 +382,16 @@ def _pieces(case: GuardContext, result: ToolResult, lead: str) -> Iterator[Piece
         if document.text:
             yield Piece(before + words, document.payload)
         else:
-            size = document.payload.bytes
-            yield Piece(f"{before}{document.name}: {document.mime}, {size:,} bytes, not text")
+            size, sees = document.payload.bytes, case.run.spec.pictures
+            told = f"{before}{document.name}: {document.mime}, {size:,} bytes"
+            if sees is None or not document.is_picture:
+                yield Piece(f"{told}, not text")
+            else:
+                yield (
+                    Piece(told, picture=document.payload)
+                    if sees
+                    else Piece(f"{told}, a picture that you are not shown")
+                )
         before = "\n\n"
 
 

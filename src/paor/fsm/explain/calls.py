@@ -24,12 +24,14 @@ class Decided:
         decision: ``approved``, ``not approved``, else the action of the answer: ``accept``, ``decline``, ``done``, ...
         actor, reason: Who, and why; None when nobody said.
         at: When, in microseconds since the epoch.
+        seq: Number of the row of the answer.
     """
 
     decision: str
     actor: str | None
     reason: str | None
     at: int
+    seq: int
 
 
 @dataclass(slots=True)
@@ -39,6 +41,8 @@ class RunCall:
 
     Attributes:
         seq: Number of the row that began it, asked about it or refused it.
+        last: Number of its last row so far.
+        key: Its idempotency key, as the tool gets it; None where no call was complete, and once erased.
         step, action: Its numbers within the run and the task.
         tool, effect: What was called; the effect class is None where no call was complete.
         arguments: As the tool got them; None where no call was complete, or they were erased.
@@ -70,10 +74,15 @@ class RunCall:
     documents_count: int = 0
     documents: tuple[str, ...] = ()
     decision: str = ""
+    last: int = 0
+    key: str | None = None
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form, keys as the attributes."""
-        return asdict(self) | {"documents": list(self.documents)}
+        told: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        told["decided"] = [asdict(item) for item in self.decided]
+        told["documents"] = list(self.documents)
+        return told
 
 
 def calls_of(journal: Readable, run_id: str) -> list[RunCall]:
@@ -170,6 +179,7 @@ def _begun(row: Transition, change: Change, caller: str) -> RunCall:
 
 def _take(call: RunCall, row: Transition, change: Change) -> None:
     """Take one row of a call in."""
+    call.last = row.seq
     if change.intent:
         if change.intent.changed:
             call.asked = call.arguments
@@ -178,7 +188,7 @@ def _take(call: RunCall, row: Transition, change: Change) -> None:
             change.intent.effect,
             change.intent.arguments,
         )
-        call.label = change.intent.label
+        call.label, call.key = change.intent.label, change.intent.idempotency_key
     if row.trigger == "wait":
         call.outcome, call.asked_at = (
             ("in doubt" if row.outcome.get("kind") == "in_doubt" else "waits"),
@@ -187,7 +197,7 @@ def _take(call: RunCall, row: Transition, change: Change) -> None:
     elif row.trigger == "provide" and change.reply:
         call.outcome = "running"
         call.decided.append(
-            Decided(decision_words(change.reply), change.reply.actor, change.reply.reason, row.at)
+            Decided(decision_words(change.reply), change.reply.actor, change.reply.reason, row.at, row.seq)
         )
     elif row.trigger == "specify":
         call.outcome, call.started_at, call.action = "running", row.at, row.action

@@ -14,9 +14,11 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
+from operator import attrgetter, sub
 from typing import Any
 
 import orjson
@@ -38,6 +40,7 @@ from ..journal.prompts import MessagePlace, inner_places, prompt_places
 from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import RunRow, StoredDocument, Transition
 from ..machine.table import ROWS, Row
+from ..versioning.amendments import amend_spec
 from .calls import CallReader, RunCall, change_of, decision_words
 from .thoughts import thought_in
 
@@ -49,7 +52,12 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.:/@+-]{0,119}")
 
 def name_of(value: object) -> str:
     """Return a name as it is, `LEFT_OUT` for what has not the form of one."""
-    return value if isinstance(value, str) and _NAME.fullmatch(value) else LEFT_OUT
+    return _named(value) if isinstance(value, str) else LEFT_OUT
+
+
+@lru_cache(maxsize=1024)
+def _named(text: str) -> str:
+    return text if _NAME.fullmatch(text) else LEFT_OUT
 
 
 def _word(value: object) -> str:
@@ -70,10 +78,12 @@ class StoryRow:
         tool: Which tool the row is about, None for none; a model may have made the name up.
         facts: What came back, as short words without any foreign text.
         came: The same as one sentence that also says what was usual.
-        said: What a model, a tool or a person said with it: a reason, an error; empty for nothing.
+        marks: What stands out of it, of ``refused``, ``invalid``, ``waits``, ``answered``, ``in_doubt`` and ``fault``.
+        said: What a model, a tool or a person said with it: a reason, an error; why it was refused; empty for nothing.
         actor: Who answered, by the name that the host gave; None when nobody said.
         judge: Who judged: ``model``, ``code``, ``person``, or empty.
-        decided: The guards that explain why the row was taken, ``not NAME`` for one that was false; none for the usual way.
+        taken: The guards of the row of the table that was taken, ``not NAME`` for one that had to be false; all that were looked at where it cannot be told.
+        decided: Those that explain why the row was taken; none for the usual way.
         tokens_in, tokens_out, cost_micro, time_us: Of this row alone.
     """
 
@@ -90,9 +100,11 @@ class StoryRow:
     tool: str | None
     facts: tuple[str, ...]
     came: str
+    marks: tuple[str, ...]
     said: str
     actor: str | None
     judge: str
+    taken: tuple[str, ...]
     decided: tuple[str, ...]
     tokens_in: int
     tokens_out: int
@@ -106,10 +118,12 @@ class StoryRow:
         return f"{self.came}{by}: {self.said}" if self.said else f"{self.came}{by}"
 
     def wire(self) -> dict[str, Any]:
-        """Return the JSON form, keys as the attributes, without the short words."""
-        data = asdict(self) | {"decided": list(self.decided)}
-        del data["facts"]
-        return data
+        """Return the JSON form, keys as the attributes, without the short words and the guards of the usual way."""
+        return dict(zip(_TOLD, _told(self), strict=True))
+
+
+_TOLD = tuple(field.name for field in fields(StoryRow) if field.name not in ("facts", "taken"))
+_told = attrgetter(*_TOLD)
 
 
 class RowReader:
@@ -117,25 +131,21 @@ class RowReader:
     Tells the rows of a run, one after the other.
 
     Args:
-        reader: Of the journal that holds them.
+        reader: Of the journal that holds them; another one may be set for the rows to come.
         before: The row before the first one, None for a run from its beginning.
     """
 
     def __init__(self, reader: JournalReader, before: Transition | None = None) -> None:
-        self._reader, self._before = reader, before
+        self.reader, self._before = reader, before
         self._tables: dict[int, Sequence[Row]] = {}
+        self._known: dict[tuple[object, ...], tuple[tuple[str, ...], tuple[str, ...]]] = {}
 
     def add(self, row: Transition, change: Change | None = None) -> StoryRow:
         """Return what is said of the next row; *change* is what it set, where that was read already."""
         before, self._before = self._before, row
-        change = change_of(self._reader, row) if change is None else change
-        if row.run not in self._tables:
-            self._tables[row.run] = _table_of(self._reader, row.run)
-        facts, said, actor, judge = _came(self._reader, row, change)
-        used = (
-            getattr(row, name) - (getattr(before, name) if before is not None else 0)
-            for name in ("tokens_in", "tokens_out", "cost_micro", "time_us")
-        )
+        change = change_of(self.reader, row) if change is None else change
+        facts, said, actor, judge = _came(self.reader, row, change)
+        used = _spent(row) if before is None else map(sub, _spent(row), _spent(before))
         model = row.request.get("model")
         return StoryRow(
             row.seq,
@@ -151,12 +161,29 @@ class RowReader:
             _tool_of(row, change),
             tuple(facts),
             _sentence(row, facts),
+            tuple(_marks(row)),
             said,
             actor,
             judge,
-            tuple(deciding(row.source, row.trigger, row.dest, row.guards, self._tables[row.run])),
+            *self._decided(row),
             *used,
         )
+
+    def _decided(self, row: Transition) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the guards of the row that was taken, and those that explain it; most rows of a run are like an earlier one."""
+        key = row.run, row.source, row.trigger, row.dest, *row.guards.items()
+        if key not in self._known:
+            if row.run not in self._tables:
+                self._tables[row.run] = _table_of(self.reader, row.run)
+            way = row.source, row.trigger, row.dest, row.guards, self._tables[row.run]
+            taken = taken_guards(*way)
+            if taken is None:
+                taken = tuple(name if value else f"not {name}" for name, value in sorted(row.guards.items()))
+            self._known[key] = taken, tuple(deciding(*way))
+        return self._known[key]
+
+
+_spent = attrgetter("tokens_in", "tokens_out", "cost_micro", "time_us")
 
 
 def _kind_words(request: Mapping[str, Any]) -> str:
@@ -186,6 +213,27 @@ def _tool_of(row: Transition, change: Change) -> str | None:
         if chosen:
             return chosen.tool
     return name_of(row.request["tool"]) if row.request.get("tool") else None
+
+
+def _marks(row: Transition) -> Iterator[str]:
+    """Yield what stands out of a row."""
+    outcome, kind = row.outcome, row.outcome.get("kind")
+    if _is_refused(row):
+        yield "refused"
+    if outcome.get("invalid") or row.trigger in ("reselect", "respecify", "reassess", "reask"):
+        yield "invalid"
+    if row.trigger == "wait":
+        yield "waits"
+    if kind == "answer":
+        yield "answered"
+    if kind == "in_doubt" or outcome.get("in_doubt"):
+        yield "in_doubt"
+    if kind == "fault" or outcome.get("error"):
+        yield "fault"
+
+
+def _is_refused(row: Transition) -> bool:
+    return row.trigger in ("refuse", "withhold") or row.guards.get("action_allowed") is False
 
 
 _CHOOSES = ("specify", "wait", "format", "refuse")
@@ -231,6 +279,8 @@ def _judged(row: Transition, change: Change, facts: list[str]) -> tuple[list[str
         said = "" if visit.value in (None, "", {}, []) else value
         judge = "person" if visit.actor else "model" if row.request.get("model") else ""
         return [*facts, "succeeded" if visit.ok else "did not succeed"], said, visit.actor, judge
+    if _is_refused(row):
+        return facts, (change.result.error or "") if change.result else change.feedback or "", None, ""
     if row.source != REVIEWING:
         return facts, "", None, ""
     if refinement := change.refinement:
@@ -473,9 +523,8 @@ def run_wire(row: RunRow) -> dict[str, Any]:
 
 def document_wire(document: StoredDocument) -> dict[str, Any]:
     """Return a document's row as JSON-able data, with the reference that prompts use."""
-    data = asdict(document) | {"reference": f"docItem:{document.label}#{document.position}"}
-    del data["payload"]
-    return data
+    told = {name: getattr(document, name) for name in document.__slots__ if name != "payload"}
+    return told | {"reference": f"docItem:{document.label}#{document.position}"}
 
 
 def document_content(reader: JournalReader, row: RunRow, document: StoredDocument) -> dict[str, Any]:
@@ -587,7 +636,7 @@ def criteria_of(
 
 SETTINGS = (
     *("objective", "success_criteria", "language", "task_type", "mode", "model", "context"),
-    *("values", "final_format", "limits", "engine", "machine"),
+    *("values", "final_format", "limits", "profile", "engine", "machine"),
 )
 """What a run was started with, as far as the story shows it."""
 
@@ -599,7 +648,7 @@ class Story:
 
     Attributes:
         run: Its line of the view ``runs``.
-        spec: What it was started with, None once erased.
+        spec: What it was started with, as far as no row has changed it; None once erased.
         last: Its last row, None before the first.
         question: What it waits for, of a workflow what its task asks; None for nothing, and once erased.
         answer: The last answer of a run that has ended; empty for none.
@@ -628,8 +677,8 @@ class Story:
         """Names of the tools that the run knows; any other one is text of whoever wrote it."""
         return known_tools(self.spec)
 
-    def wire(self) -> dict[str, Any]:
-        """Return the JSON form, without times of now."""
+    def wire(self, first: int = 0) -> dict[str, Any]:
+        """Return the JSON form, without times of now; of the rows those from number *first* on."""
         settings = None
         if self.spec is not None:
             data = self.spec.model_dump(mode="json")
@@ -653,7 +702,7 @@ class Story:
             "erasures": [item._asdict() | {"hash": item.hash.hex()} for item in self.erasures],
             "called": [[row.run_id, row.status] for row in self.called],
             "calls": [call.wire() for call in self.calls],
-            "rows": [row.wire() for row in self.rows],
+            "rows": [row.wire() for row in self.rows[first:]],
         }
 
 
@@ -663,6 +712,69 @@ def known_tools(spec: Spec | None) -> frozenset[str]:
         return frozenset()
     given = [*spec.tools, *spec.phase_tools, *([spec.formatter] if spec.formatter else []), TASK_TOOL]
     return frozenset(tool.name for tool in given)
+
+
+class StoryReader:
+    """
+    Tells a run row by row, as far as it has come.
+
+    Args:
+        reader: Of the journal that holds it.
+
+    Attributes:
+        rows: What happened so far.
+        last: The last row, None before the first.
+        amended: The rows from which on another spec is in force.
+    """
+
+    def __init__(self, reader: JournalReader) -> None:
+        self._reader, self._calls, self._read = reader, CallReader(), RowReader(reader)
+        self.rows: list[StoryRow] = []
+        self.last: Transition | None = None
+        self.amended: list[Transition] = []
+        self._evidence: dict[str, str] = {}
+        self._answer = ""
+
+    def add(self, row: Transition) -> None:
+        """Take the next row in."""
+        change = change_of(self._reader, row)
+        self._calls.add(row, change)
+        self.rows.append(self._read.add(row, change))
+        if "spec" in row.request:
+            self.amended.append(row)
+        self._answer = change.answer or self._answer
+        self._evidence |= evidence_of(change)
+        self.last = row
+
+    def spec(self, row: RunRow) -> Spec | None:
+        """Return the spec of the run that is in force, None once erased; raise `JournalDamaged` when it cannot be read."""
+        spec = spec_of(self._reader, row.run_id)
+        for item in self.amended:
+            if spec is not None and item.run == row.run:
+                body = self._reader.payload(item.run, item.request["spec"]["n"]).body
+                spec = amend_spec(spec, body) if body is not None else None
+        return spec
+
+    def story(self, row: RunRow, spec: Spec | None, question: Question | None = None) -> Story:
+        """Return the story up to here."""
+        reader, last = self._reader, self.last
+        documents = reader.documents(row.run_id)
+        erasures = [item for part in reader.lineage(row.run) for item in reader.erasures(part.run)]
+        stored = [(item.number, reader.find_payload(row.run, item.payload)) for item in documents if erasures]
+        return Story(
+            row if row.objective is not None else reader.with_objectives([row])[0],
+            spec,
+            last,
+            question,
+            self._answer if last is not None and last.dest in FINAL else "",
+            criteria_of(spec, last, self._evidence),
+            documents,
+            erasures,
+            self._calls.calls,
+            self.rows,
+            [reader.run(run) for run in reader.called_by(row.run_id)],
+            frozenset(number for number, payload in stored if payload is None or payload.body is None),
+        )
 
 
 def story(reader: JournalReader, row: RunRow, question: Question | None = None) -> Story:
@@ -677,34 +789,11 @@ def story(reader: JournalReader, row: RunRow, question: Question | None = None) 
     Raises:
         JournalDamaged: It cannot be read.
     """
-    spec = spec_of(reader, row.run_id)
-    calls, read, told = CallReader(), RowReader(reader), list[StoryRow]()
-    evidence, answer = dict[str, str](), ""
-    rows = reader.transitions(row.run_id)
+    told = StoryReader(reader)
     with damage_told(row.run_id):
-        for item in rows:
-            change = change_of(reader, item)
-            calls.add(item, change)
-            told.append(read.add(item, change))
-            answer = change.answer or answer
-            evidence |= evidence_of(change)
-    last = rows[-1] if rows else None
-    documents, erasures = reader.documents(row.run_id), reader.erasures(row.run)
-    stored = [(item.number, reader.find_payload(row.run, item.payload)) for item in documents if erasures]
-    return Story(
-        reader.with_objectives([row])[0],
-        spec,
-        last,
-        question,
-        answer if last is not None and last.dest in FINAL else "",
-        criteria_of(spec, last, evidence),
-        documents,
-        erasures,
-        calls.calls,
-        told,
-        [reader.run(run) for run in reader.called_by(row.run_id)],
-        frozenset(number for number, payload in stored if payload is None or payload.body is None),
-    )
+        for item in reader.transitions(row.run_id):
+            told.add(item)
+    return told.story(row, told.spec(row), question)
 
 
 def evidence_of(change: Change) -> dict[str, str]:

@@ -8,7 +8,7 @@ run's own record. The lease is taken for it as for any row, so of all who answer
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
 from ...prompts.clients.settings import said_scrubber
 from ...states.base.errors import Erased, InvalidAnswer, JournalDamaged
@@ -21,7 +21,7 @@ from ..journal.record import COLUMNS
 from ..journal.store import JournalStore
 from ..runtime.ports import RandomIds, SystemClock
 from .acceptance import check_unchanged
-from .arguments import ResumeOptions
+from .options import AnswerOptions, ResumeOptions, check_names
 from .resume import answer_of, asked_by_message, check_approved, check_open
 from .runner import Runner, compile_catalogs
 from .settings import settings_of
@@ -41,23 +41,14 @@ def runner_as_recorded(store: JournalStore) -> Runner:
     return Runner(settings, store, SystemClock(), RandomIds(), (), SubrunDriver, compile_catalogs(settings))
 
 
-def answer_run(
-    runner: Runner,
-    run_id: str,
-    *,
-    question: str,
-    answer: Any = None,
-    outcome: str | None = None,
-    result: Any = None,
-    reason: str | None = None,
-    actor: str | None = None,
-) -> tuple[str, int]:
+def answer_run(runner: Runner, run_id: str, question: str, **given: Unpack[AnswerOptions]) -> tuple[str, int]:
     """
     Write an answer and return the run and the row that has taken it; see `fsm.engine.Engine.answer`.
 
     Of a run that waits for one that it has called it is the run that asks.
     """
-    options: ResumeOptions = {"question": question, "answer": answer, "outcome": outcome}
+    check_names(given, AnswerOptions.__annotations__, "answer")
+    options = ResumeOptions(question=question, answer=given.get("answer"), outcome=given.get("outcome"))
     journal = runner.journal.reader
     row = journal.run(asked_by_message(runner, run_id, options) or run_id)
     runner = runner.runner_of(row)
@@ -69,7 +60,7 @@ def answer_run(
         asked = drive.run.waiting_for
         check_open(journal, journal.run(row.run_id), asked, options)  # as it is under the lease
         assert asked is not None, "an answer to nothing is refused"
-        reply = answer_of(asked, answer, outcome, result, reason, actor, own=drive.run.state not in PHASES)
+        reply = answer_of(asked, given, own=drive.run.state not in PHASES)
         check_approved(drive.run, drive.kit, reply, said_scrubber(drive.model, drive.given), runner.clock)
         if (
             asked.kind != "approval"

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_args
+from typing import Any
 
 from ...prompts.building.builder import PLACEHOLDERS, REPORTED
 from ...prompts.building.templates import (
@@ -21,16 +21,13 @@ from ...prompts.building.templates import (
 )
 from ...prompts.model import Model
 from ...states.base.errors import MissingExtra, UsageError
-from ...states.run.spec import Mode
 from ...states.settings.limits import Limits
-from ...states.settings.policy import Policy
-from ...states.settings.profile import AUTO, NAMED, Profile, Stage
+from ...states.settings.profile import AUTO, NAMED, Profile
 from ...tools.catalog import fold_name
 from ...tools.documents.tools import builtin_tools
 from ...tools.tool import Document, Tool
 from ..decision.observation import clean
 from ..runtime.events import Event
-from .instructions import Instructions
 
 DEFAULT_MODELS = {
     "OPENAI_API_KEY": "openai:gpt-6.1-sol",
@@ -49,148 +46,8 @@ _OBJECTIVE_NEEDED = ("opening", "turn", "plan")
 _STAGE_TEMPLATES = frozenset(("opening", "selection", "parameters", "parameters_full", "refinement"))
 """Templates that are asked in two stages only."""
 
-MODES = get_args(Mode)
-
-WORKFLOW_MODES: dict[str, Mode] = {"react": "react", "actionplan": "batch"}
-"""What older hosts call a mode, in lower case."""
-
-
-if TYPE_CHECKING:
-    from ...states.records.workflow import Workflow
-
 Hook = Callable[[Event], None]
 DocumentLike = str | os.PathLike[str] | Document | tuple[str, str | bytes]
-
-
-class RunOptions(TypedDict, total=False):
-    """What a run takes by keyword beside its objective, criteria and documents; `fsm.engine.Engine.stream` explains."""
-
-    language: str | None
-    user_language: str | None
-    task_type: str | None
-    mode: Mode | None
-    react_mode: bool | None
-    workflow_mode: str | None
-    connections: Mapping[str, Any] | None
-    context: str | None
-    tools: Sequence[str] | None
-    model: Model | str | None
-    prompt_template: str | None
-    transcript: Sequence[Mapping[str, str]]
-    final_format: str | None
-    limits: Limits | Mapping[str, Any] | None
-    profile: Profile | str | None
-    stage: Stage | None
-    instructions: Instructions | None
-    fallback: Literal["batch"] | None
-    workflow: Workflow | Mapping[str, Any] | str | os.PathLike[str] | None
-    variables: Mapping[str, Any] | None
-    key: str | None
-    metadata: Mapping[str, Any] | None
-    values: Mapping[str, Any] | None
-    deps: Any
-    conversation: str | None
-    after: str | None
-    queue: bool
-
-
-class TypedRunOptions(RunOptions, total=False):
-    """`RunOptions`, and the type of the answer, which decides the type of the result."""
-
-    output_type: Any
-
-
-OPTIONS = frozenset(TypedRunOptions.__annotations__)
-"""Names of what a run takes by keyword."""
-
-
-class ResumeOptions(TypedDict, total=False):
-    """What a resume takes by keyword; `fsm.engine.Engine.resume` explains."""
-
-    answer: Any
-    outcome: str | None
-    result: Any
-    question: str | None
-    connections: Mapping[str, Any] | None
-    deps: Any
-    model: Model | str | None
-    reason: str | None
-    actor: str | None
-    accept_changes: bool
-
-
-class TypedResumeOptions(ResumeOptions, total=False):
-    """`ResumeOptions`, and the type of the answer, which decides the type of the result."""
-
-    output_type: Any
-
-
-NOTHING_GIVEN: ResumeOptions = {
-    "answer": None,
-    "outcome": None,
-    "result": None,
-    "question": None,
-    "reason": None,
-    "actor": None,
-}
-"""What is left for a workflow when its answer went to the task that waits."""
-
-
-class ForkOptions(TypedDict, total=False):
-    """What a fork takes by keyword beside where it leaves its parent; `fsm.engine.Engine.fork` explains."""
-
-    answer: Any
-    outcome: str | None
-    result: Any
-    actor: str | None
-    connections: Mapping[str, Any] | None
-    deps: Any
-    model: Model | str | None
-    limits: Limits | Mapping[str, Any] | None
-    policy: Policy | None
-    prompt_template: str | None
-    current: bool
-
-
-def check_names(options: Mapping[str, Any], known: type, function: str) -> None:
-    """Raise TypeError, as Python does, for an option that *function* does not take; *known* is its TypedDict."""
-    for name in options:
-        if name not in known.__annotations__:
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-
-
-def mode_of(
-    mode: str | None = None, *, react_mode: bool | None = None, workflow_mode: str | None = None
-) -> Mode:
-    """
-    Return the mode that a caller chose, under whichever of its names; ``react`` without a choice.
-
-    Args:
-        mode: ``react``, ``batch`` or ``planner``.
-        react_mode: True for ``react``, False for ``batch`` (document 002's flag).
-        workflow_mode: ``React`` or ``Actionplan``, in any case.
-
-    Raises:
-        UsageError: Unknown, or two names that choose differently.
-    """
-    chosen: dict[str, Mode] = {}
-    if mode is not None:
-        if mode not in MODES:
-            raise UsageError(f"mode {mode!r} is unknown; use {', '.join(MODES)}")
-        chosen["mode"] = cast("Mode", mode)
-    if react_mode is not None:
-        if not isinstance(react_mode, bool):
-            raise UsageError(f"reactMode must be true or false, not {react_mode!r}")
-        chosen["reactMode"] = "react" if react_mode else "batch"
-    if workflow_mode is not None:
-        known = WORKFLOW_MODES.get(workflow_mode.lower()) if isinstance(workflow_mode, str) else None
-        if known is None:
-            raise UsageError(f"workflowMode {workflow_mode!r} is unknown; use React or Actionplan")
-        chosen["workflowMode"] = known
-    if len(set(chosen.values())) > 1:
-        given = ", ".join(f"{name} says {value}" for name, value in chosen.items())
-        raise UsageError(f"the mode is given twice and differently: {given}")
-    return next(iter(chosen.values()), "react")
 
 
 def documents_of(given: Sequence[DocumentLike], *, size_max: int) -> list[Document]:

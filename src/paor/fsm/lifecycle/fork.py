@@ -36,7 +36,8 @@ from ..runtime.loop import Steps, steps
 from ..runtime.run_context import RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .acceptance import changes_now, refusal
-from .arguments import ForkOptions, check_deps, check_priced, model_of, planning_template, templates_of
+from .arguments import check_deps, check_priced, model_of, planning_template, templates_of
+from .options import ForkOptions, check_names
 from .resume import answer_of, check_approved, named
 from .runner import Acquisition, Runner
 from .settings import EngineSettings, check_policy
@@ -112,13 +113,10 @@ def fork_point(journal: JournalReader, run_id: str, at_seq: int) -> ForkPoint:
 def amended_spec(
     parent: Spec,
     run_id: str,
+    options: ForkOptions,
     *,
     stored: Spec,
-    limits: Limits | Mapping[str, Any] | None = None,
-    policy: Policy | None = None,
-    prompt_template: str | None = None,
-    model: Model | None = None,
-    now: Spec | None = None,
+    now: Spec | None,
     settings: EngineSettings,
     asked: Model,
 ) -> Spec | None:
@@ -127,12 +125,9 @@ def amended_spec(
 
     Args:
         parent: What is in force in the parent at this row.
-        stored: What the parent was started with, which a fork can refer to.
         run_id: Of the fork.
-        limits: Those that change, the others stay the parent's.
-        policy: Instead of the parent's.
-        prompt_template: Text instead of the template that plans.
-        model: Another model.
+        options: Of the fork.
+        stored: What the parent was started with, which a fork can refer to.
         now: The parent's spec as the engine would write it now, if that is wanted.
         settings: Of the engine.
         asked: The model that goes on, whose context may be smaller.
@@ -142,13 +137,13 @@ def amended_spec(
     """
     spec = parent if now is None else now
     update: dict[str, Any] = {}
-    if limits is not None:
+    if (limits := options.get("limits")) is not None:
         update["limits"] = merged_limits(parent.limits, limits)
-    if policy is not None:
+    if (policy := options.get("policy")) is not None:
         update["policy"] = policy
-    if model is not None and model.name != parent.model:
-        update["model"] = model.name
-    if prompt_template is not None:
+    if options.get("model") is not None and asked.name != parent.model:
+        update["model"] = asked.name
+    if (prompt_template := options.get("prompt_template")) is not None:
         name = planning_template(parent.mode, parent.profile.stage)
         own = templates_of({}, prompt_template, mode=parent.mode, profile=parent.profile)[name]
         update["templates"] = {**spec.templates, name: own}
@@ -167,18 +162,19 @@ def amended_spec(
     return changed.model_copy(update={"workflow_id": run_id, "key": None, "metadata": {}, **own_parts})
 
 
-def answer_at(
-    run: Run, answer: Any, outcome: str | None, result: Any, actor: str | None = None
-) -> Answer | None:
+def answer_at(run: Run, options: ForkOptions) -> Answer | None:
     """
     Return what somebody answers to the question at which a run is forked, None when nothing is answered.
 
     Raises:
         InvalidAnswer: It waits for nothing there, or the answer does not fit.
     """
-    if answer is None and outcome is None:
-        if actor is not None:
-            raise InvalidAnswer("an actor comes with an answer or the outcome of an effect in doubt")
+    answer = options.get("answer")
+    if answer is None and options.get("outcome") is None:
+        if options.get("actor") is not None or options.get("reason") is not None:
+            raise InvalidAnswer(
+                "an actor or a reason comes with an answer or the outcome of an effect in doubt"
+            )
         return None
     if run.waiting_for is None:
         raise InvalidAnswer(
@@ -188,7 +184,7 @@ def answer_at(
         raise InvalidAnswer(
             "what was told to another run does not count for a fork, which asks anew; name no approval"
         )
-    return answer_of(run.waiting_for, answer, outcome, result, actor=actor, own=run.state not in PHASES)
+    return answer_of(run.waiting_for, options, own=run.state not in PHASES)
 
 
 def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack[ForkOptions]) -> Acquisition:
@@ -199,6 +195,7 @@ def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack
         UsageError, InvalidFork, InvalidAnswer, RunChanged, UnknownRun, JournalDamaged: As `fsm.engine.Engine.fork` says;
             nothing was created.
     """
+    check_names(options, ForkOptions.__annotations__, "fork")
     limits, policy, connections = options.get("limits"), options.get("policy"), options.get("connections")
     if not isinstance(limits, Limits | Mapping | None) or not isinstance(policy, Policy | None):
         raise UsageError("limits must be a Limits value or a mapping of limits, policy a Policy value")
@@ -212,17 +209,12 @@ def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack
     changes, current = changes_now(runner, point.run), options.get("current", False)
     if not current and any(change.relevant for change in changes):
         raise refusal(point.run.run_id, changes, "current, --current")
-    reply = answer_at(
-        point.run, options.get("answer"), options.get("outcome"), options.get("result"), options.get("actor")
-    )
+    reply = answer_at(point.run, options)
     spec = amended_spec(
         parent,
         own,
+        options,
         stored=runner.journal.reader.spec(point.run.run_id),
-        limits=limits,
-        policy=policy,
-        prompt_template=options.get("prompt_template"),
-        model=chosen if model is not None else None,
         now=runner.settings.current_spec(parent) if current else None,
         settings=runner.settings,
         asked=chosen,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...states.base.errors import KeyConflict
-from ...states.run.labels import key_of
 from ...states.run.spec import Spec
 from ...states.settings.limits import Limits
 from ..journal.payloads import Stager
@@ -11,22 +10,15 @@ from ..journal.reader import JournalReader
 from ..journal.store import KeyTaken
 from ..runtime.result import Result
 from .fallback import stand_in
+from .options import OPTIONS, Use
 from .resume import Continuation, continuation
 from .runner import Runner
 from .start import NewRun, input_references
 
 SAID = (
-    *(
-        "objective",
-        "success_criteria",
-        "language",
-        "task_type",
-        "mode",
-        "fallback",
-        "context",
-        "own_instructions",
-    ),
-    *("final_format", "output_schema", "transcript", "workflow", "flow", "conversation", "task", "tasks"),
+    *("objective", "success_criteria"),
+    *(name for name, option in OPTIONS.items() if Use.SPEC in option.use and name not in ("key", "metadata")),
+    *("own_instructions", "output_schema", "workflow", "flow", "task", "tasks"),
 )
 """Fields of a spec that only the caller of the start decides, and no engine."""
 
@@ -48,7 +40,7 @@ def begin(runner: Runner, new: NewRun) -> Continuation | Result:
 
 def run_of_key(journal: JournalReader, key: str | None) -> str:
     """Return the run that a key names, or that stands in for it; called when somebody drives that."""
-    return stand_in(journal, journal.runs(key=key_of(key))[0].run_id)
+    return stand_in(journal, journal.runs(key=key)[0].run_id)
 
 
 def _first_run(runner: Runner, run_id: str, new: NewRun) -> Continuation | Result:

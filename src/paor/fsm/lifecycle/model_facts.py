@@ -29,10 +29,12 @@ class ModelFacts:
     Attributes:
         calls_tools: Whether it answers with calls of the tools that it is offered; None where its server has to say.
         context_tokens: Size of its context; None where nobody says.
+        takes_pictures: Whether it is shown pictures; None where its server is asked with the first one.
     """
 
     calls_tools: bool | None = None
     context_tokens: int | None = None
+    takes_pictures: bool | None = False
 
 
 Looking: TypeAlias = Generator[tuple[Model, bool], ModelFacts, T]
@@ -46,7 +48,10 @@ def said_by(source: Any) -> ModelFacts:
         context = None
     else:
         context = min(max(context, CONTEXT_FLOOR), REPLY_CEILING)
-    return ModelFacts(calls if calls is None else calls is True, context)
+    sees = getattr(source, "takes_pictures", False)
+    return ModelFacts(
+        calls if calls is None else calls is True, context, sees if sees is None else sees is True
+    )
 
 
 def facts_of(model: Model, *, calls: bool, context: bool) -> Looking[tuple[ModelFacts, bool]]:
@@ -64,7 +69,8 @@ def facts_of(model: Model, *, calls: bool, context: bool) -> Looking[tuple[Model
         return said, False
     found = yield model, ask_calls
     known = said.calls_tools if said.calls_tools is not None else found.calls_tools
-    return ModelFacts(known, said.context_tokens or found.context_tokens), ask_calls
+    sees = said.takes_pictures if said.takes_pictures is not None else found.takes_pictures
+    return ModelFacts(known, said.context_tokens or found.context_tokens, sees), ask_calls
 
 
 def _can_look(model: Model) -> bool:
@@ -118,7 +124,7 @@ class Pending(Generic[T]):
     def unasked(self) -> T:
         """Return the value as it is where servers say nothing; none is asked."""
         while self._asked is not None:
-            self._advance(ModelFacts())
+            self._advance(ModelFacts(takes_pictures=None))
         return cast("T", self._value)
 
 

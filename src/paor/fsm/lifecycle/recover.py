@@ -16,7 +16,7 @@ from ...states.base.errors import Erased, LeaseHeld, PaorError
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
 from ..runtime.result import Result
-from .arguments import ResumeOptions
+from .options import ResumeOptions
 from .resume import Continuation, aperformed, continuation, is_overdue, performed
 from .runner import Runner
 from .subruns import asking_run, caller_of, unfinished_called

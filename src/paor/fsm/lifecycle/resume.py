@@ -30,18 +30,10 @@ from ..runtime.ports import Clock
 from ..runtime.result import Result, result_of_run
 from ..runtime.run_context import Leaves, RunContext
 from .acceptance import check_unchanged
-from .arguments import (
-    NOTHING_GIVEN,
-    ResumeOptions,
-    TypedResumeOptions,
-    check_deps,
-    check_names,
-    check_priced,
-    model_of,
-)
+from .arguments import check_deps, check_priced, model_of
 from .background import AsyncEvents, Events
+from .options import NOTHING_GIVEN, AnswerOptions, ResumeOptions, check_names, clean_text
 from .runner import Acquisition, Runner, leaving
-from .start import clean_text
 from .subruns import asking_run, called_runs, waiting_called, waits_for_called, with_question
 
 REASON_CHARS = 2000
@@ -56,9 +48,11 @@ class Continuation(NamedTuple):
     resumed: bool
 
 
-def resume(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Result:
+def continuations(
+    runner: Runner, run_id: str, options: ResumeOptions
+) -> Iterator[tuple[Runner, Continuation | Result]]:
     """
-    Go on with a run to its end, or until it waits; see `fsm.engine.Engine.resume`.
+    Yield how a run goes on, and who drives it; each is taken up after the one before was driven.
 
     An answer that is given to a run which waits for one that it has called, such as a workflow for its task, is for the run that
     asks. That one goes on first, so that a crash between the two leaves a caller whose called run has ended, which any resume
@@ -67,66 +61,41 @@ def resume(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -
     runner = runner.runner_of(runner.journal.reader.run(run_id))
     called = asked_by_message(runner, run_id, options)
     if called is not None:
-        resume(runner, called, **options)
+        yield from continuations(runner, called, options)
         options = {**options, **NOTHING_GIVEN}
-    return performed(runner, continuation(runner, run_id, **options))
+    yield runner, continuation(runner, run_id, **options)
 
 
-async def aresume(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Result:
+def resume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
+    """Go on with a run to its end, or until it waits; see `fsm.engine.Engine.resume`."""
+    return [performed(by, found) for by, found in continuations(runner, run_id, options)][-1]
+
+
+async def aresume(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Result:
     """Do the same as `resume` on the running event loop."""
-    runner = runner.runner_of(runner.journal.reader.run(run_id))
-    called = asked_by_message(runner, run_id, options)
-    if called is not None:
-        await aresume(runner, called, **options)
-        options = {**options, **NOTHING_GIVEN}
-    return await aperformed(runner, continuation(runner, run_id, **options))
+    return [await aperformed(by, found) for by, found in continuations(runner, run_id, options)][-1]
 
 
-def resume_stream(
-    runner: Runner, run_id: str, leaves: Leaves | None = None, **options: Unpack[TypedResumeOptions]
-) -> Generator[Event, None, None]:
-    """
-    Do the same as `resume` and yield the events; those of a task that takes the answer come first.
+def resuming_events(runner: Runner, run_id: str, options: ResumeOptions) -> Events:
+    """Return what goes on with a run in the background; the events of a task that takes the answer come first."""
 
-    Args:
-        runner: That drives it.
-        run_id: The run.
-        leaves: Whether to leave it between two calls.
-        **options: See `fsm.engine.Engine.resume`.
-    """
-    runner = runner.runner_of(runner.journal.reader.run(run_id))
-    called = asked_by_message(runner, run_id, options)
-    if called is not None:
-        yield from resume_stream(runner, called, leaves, **options)
-        options = {**options, **NOTHING_GIVEN}
-    yield from events_of(runner, continuation(runner, run_id, **options), leaves)
+    def events(leaves: Leaves | None) -> Generator[Event, None, None]:
+        for by, found in continuations(runner, run_id, options):
+            yield from events_of(by, found, leaves)
+
+    return events
 
 
-async def aresume_stream(
-    runner: Runner, run_id: str, leaves: Leaves | None = None, **options: Unpack[TypedResumeOptions]
-) -> AsyncGenerator[Event, None]:
-    """Do the same as `resume_stream` on the running event loop."""
-    runner = runner.runner_of(runner.journal.reader.run(run_id))
-    called = asked_by_message(runner, run_id, options)
-    if called is not None:
-        async with aclosing(aresume_stream(runner, called, leaves, **options)) as events:
-            async for event in events:
-                yield event
-        options = {**options, **NOTHING_GIVEN}
-    found = continuation(runner, run_id, **options)
-    async with aclosing(aevents_of(runner, found, leaves)) as events:
-        async for event in events:
-            yield event
-
-
-def resuming_events(runner: Runner, run_id: str, options: TypedResumeOptions) -> Events:
-    """Return what goes on with a run in the background."""
-    return lambda leaves: resume_stream(runner, run_id, leaves, **options)
-
-
-def aresuming_events(runner: Runner, run_id: str, options: TypedResumeOptions) -> AsyncEvents:
+def aresuming_events(runner: Runner, run_id: str, options: ResumeOptions) -> AsyncEvents:
     """Do the same as `resuming_events` for an event loop."""
-    return lambda leaves: aresume_stream(runner, run_id, leaves, **options)
+
+    async def events(leaves: Leaves | None) -> AsyncGenerator[Event, None]:
+        for by, found in continuations(runner, run_id, options):
+            async with aclosing(aevents_of(by, found, leaves)) as stream:
+                async for event in stream:
+                    yield event
+
+    return events
 
 
 def performed(runner: Runner, found: Continuation | Result) -> Result:
@@ -199,7 +168,7 @@ def asked_by_message(runner: Runner, run_id: str, options: ResumeOptions) -> str
     return called
 
 
-def continuation(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]) -> Continuation | Result:
+def continuation(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> Continuation | Result:
     """Return how a run goes on, or its result when there is nothing to do."""
     drive, walk = take_up(runner, run_id, **options)
     if walk is not None:
@@ -209,18 +178,17 @@ def continuation(runner: Runner, run_id: str, **options: Unpack[TypedResumeOptio
     return result_of_run(drive.run, runner.journal.reader)
 
 
-def take_up(
-    runner: Runner, run_id: str, **options: Unpack[TypedResumeOptions]
-) -> tuple[RunContext, Steps | None]:
+def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tuple[RunContext, Steps | None]:
     """
     Return the drive of a run and what to walk: None when there is nothing to do, and then no lease is held.
 
     The options are those of `fsm.engine.Engine.resume`. What can be refused by the arguments alone is refused before the
     lease is taken, what depends on the run only after it: before, another driver could still change the answer.
     """
-    check_names(options, TypedResumeOptions, "resume")
+    check_names(options, ResumeOptions.__annotations__, "resume")
     answer, outcome = options.get("answer"), options.get("outcome")
-    model, connections = options.get("model"), options.get("connections") or {}
+    model = options.get("model")
+    connections = {**(options.get("connections") or {}), **runner.settings.connections}
     deps = options.get("deps") if options.get("deps") is not None else runner.settings.deps
     journal = runner.journal
     chosen = model_of(model) if model is not None else runner.settings.model
@@ -260,15 +228,8 @@ def take_up(
         if told or question is None:  # a workflow whose task waits no more goes on without anybody's message
             check_open(journal.reader, row, question, options)
         assert question is not None, "an answer to nothing is refused"
-        reply = answer_of(
-            question,
-            answer,
-            outcome,
-            options.get("result"),
-            options.get("reason"),
-            options.get("actor"),
-            own=drive.run.state not in PHASES,
-        )
+        said: ResumeOptions = {**options, "outcome": outcome}
+        reply = answer_of(question, said, own=drive.run.state not in PHASES)
         check_approved(drive.run, drive.kit, reply, said_scrubber(drive.model, drive.given), runner.clock)
     except BaseException:
         journal.leases.release(drive.run.number, drive.fence)
@@ -387,32 +348,20 @@ def _timeout_answer(runner: Runner, run: Run) -> Answer | None:
     return timeout_answer(run, runner.journal.reader.rows(run.number), runner.clock.now_us())
 
 
-def answer_of(
-    question: Question,
-    answer: Any,
-    outcome: str | None,
-    result: Any,
-    reason: str | None = None,
-    actor: str | None = None,
-    *,
-    own: bool = False,
-) -> Answer:
+def answer_of(question: Question, options: AnswerOptions, *, own: bool = False) -> Answer:
     """
     Return what somebody answered as its JSON form says it, so that a crash right after it changes nothing.
 
     Args:
         question: What the run waits for.
-        answer: To a question or an approval.
-        outcome: Of an effect in doubt.
-        result: What that returned, or for ``fail`` what went wrong.
-        reason: Why, in the words of whoever decided; kept beside the answer.
-        actor: Who decided; kept beside it, too.
+        options: The answer.
         own: Whether a phase of the host's own asks, whose schema holds whatever is answered, an empty answer too.
 
     Raises:
         InvalidAnswer: It does not fit the question or the question's schema, or has no JSON form.
     """
-    given = _answer_of(question, answer, outcome, result)
+    given = _answer_of(question, options.get("answer"), options.get("outcome"), options.get("result"))
+    reason, actor = options.get("reason"), options.get("actor")
     if reason is not None:
         given = given.model_copy(update={"reason": _words_of("reason", reason, REASON_CHARS)})
     if actor is not None:

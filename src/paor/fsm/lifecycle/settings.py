@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from ...prompts.building.builder import shown_whole
+from ...prompts.building.builder import readable_size, shown_whole
 from ...prompts.building.templates import reported
 from ...prompts.model import Model
 from ...states.base.errors import UsageError
@@ -55,6 +55,7 @@ class EngineSettings:
         machine: The host's own; None for the standard one.
         host_machine: The same as a spec records it.
         values: The port for values from the host; None for none.
+        connections: Of every run, values by label: of the runs of a tool that was made with some.
         as_recorded: Whether a run counts as unchanged but for paor itself: of somebody who only looks, answers and forks, and has
             neither the host's tools nor its prompts or policy.
         never: What no row of a run may do.
@@ -73,6 +74,7 @@ class EngineSettings:
     machine: Machine | None = None
     host_machine: str = ""
     values: ValuesPort | None = None
+    connections: Mapping[str, Any] = field(default_factory=dict)
     as_recorded: bool = False
     never: tuple[Property, ...] = ()
 
@@ -144,7 +146,10 @@ class EngineSettings:
 
     def readable(self, spec: Spec, *, before: Spec) -> Spec:
         """Return *spec* with the tools that read documents, where the prompts of *before* showed all of them and its own do not."""
-        documents = [(document.text, document.payload.bytes) for document in spec.documents]
+        documents = [
+            readable_size(spec, document.mime, document.payload.bytes, is_text=document.text)
+            for document in spec.documents
+        ]
         shown = [len(shown_whole(one, documents)) == len(documents) for one in (before, spec)]
         usual = [tool.name for tool in self.offered(None, spec.task_type, documents=False)]
         if not spec.native or shown != [True, False] or [tool.name for tool in spec.tools] != usual:

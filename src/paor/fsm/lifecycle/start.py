@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import orjson
-from pydantic import ValidationError
 
-from ...prompts.building.builder import shown_whole
+from ...prompts.building.builder import readable_size, shown_whole
 from ...prompts.building.templates import NAMES
 from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import Model, Notice
@@ -18,16 +17,15 @@ from ...states.base.secrets import Scrubber
 from ...states.base.version import VERSION
 from ...states.records.actions import DocumentRef
 from ...states.records.observations import Message
-from ...states.records.plans import PlannedTask, TranscriptMessage
-from ...states.run.labels import key_of, metadata_of, values_of
-from ...states.run.spec import CONTEXT_TOKENS, REVISION, TASK_TOOL, Mode, Spec, ToolSpec
+from ...states.records.plans import PlannedTask
+from ...states.run.spec import CONTEXT_TOKENS, REVISION, TASK_TOOL, Spec
 from ...states.run.state import label_of
 from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.policy import Policy
 from ...states.settings.profile import AUTO, Profile
 from ...tools.documents.reports import check_report_format
 from ...tools.documents.tools import check_documents, generate_report
-from ...tools.tool import Document, Tool
+from ...tools.tool import Document
 from ..decision.observation import cut, line
 from ..journal.payloads import Stager, is_text
 from ..machine.decide import machine_told
@@ -35,21 +33,19 @@ from ..machine.table import fingerprint
 from ..runtime.tool_results import without_keys
 from .arguments import (
     DocumentLike,
-    TypedRunOptions,
     auto_profile,
     check_deps,
-    check_names,
     check_priced,
     documents_of,
-    mode_of,
     model_of,
     planning_template,
     profile_of,
     templates_of,
 )
 from .fallback import fallback_of, warn_of_legacy
-from .instructions import Instructions, instructions_of, instructions_text
+from .instructions import Instructions, instructions_text
 from .model_facts import Looking, ModelFacts, facts_of, said_by
+from .options import OPTIONS, RunOptions, Use, clean_text, turns_of
 from .settings import EngineSettings, phase_templates
 
 if TYPE_CHECKING:
@@ -93,10 +89,6 @@ def as_transcript(
     return replace(earlier, told=()), [*said, *given]
 
 
-FORMATS = {"md": "md", "markdown": "md", "txt": "txt", "html": "html", "htm": "html", "docx": "docx"}
-"""Endings that the final formatting writes."""
-
-
 @dataclass(frozen=True, slots=True)
 class NewRun:
     """
@@ -134,14 +126,11 @@ def new_run(
     salt: Callable[[], bytes],
     objective: str,
     success_criteria: Sequence[str],
-    documents: Sequence[DocumentLike] = (),
+    documents: Sequence[DocumentLike],
+    given: RunOptions[Any],
     *,
-    model: Model | str | None = None,
-    connections: Mapping[str, Any] | None = None,
-    deps: Any = None,
     position: WorkflowPosition | None = None,
     earlier: Earlier | None = None,
-    **options: Any,
 ) -> Looking[NewRun]:
     """
     Check every argument of a run, before anything of it is written; pause where the model's server has to be asked.
@@ -149,86 +138,81 @@ def new_run(
     Args:
         settings: The engine's own.
         salt: Gives the salt of the run's keys.
-        objective, success_criteria, documents, model, connections, deps, options: See `fsm.engine.Engine.stream`.
+        objective, success_criteria, documents: See `fsm.engine.Engine.run`.
+        given: The options, as `run_options` has read them.
         position: Where it belongs in a workflow of tasks.
         earlier: What it goes on from, where it is a round of a conversation.
 
     Raises:
         UsageError: A bad argument.
-        TypeError: One that no run takes.
     """
-    check_names(options, TypedRunOptions, "run")
-    if connections is not None and not isinstance(connections, Mapping):
-        raise UsageError("connections must be a mapping of labels to values")
-    if earlier is not None and options.get("language") is None and options.get("user_language") is None:
-        options["language"] = earlier.language or None
-    if not isinstance(options.get("limits"), Limits | Mapping | None):
-        raise UsageError("limits must be a Limits value, such as Limits(max_steps=3), or a mapping of limits")
-    _check_task_type(options.get("task_type"), settings.policy)
-    given = tuple(name for name in FROM_ENGINE if options.get(name) not in (None, AUTO))
-    given += ("profile",) if options.get("stage") is not None else ()
-    chosen = model_of(model) if model is not None else settings.model
-    flow = _given_flow(options.pop("workflow", None), options.pop("variables", None))
-    if isinstance(options.get("final_format"), str):
-        check_report_format(FORMATS.get(options["final_format"].lower().lstrip(".")))
-    modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
-    mode = options["mode"] = mode_of(**modes) if flow is None else flow.mode(modes)
-    limits, template = options.pop("limits", None), options.pop("prompt_template", None)
-    limits = merged_limits(settings.limits_of(mode), limits)
+    options: Mapping[str, Any] = given
+    _check_task_type(given["task_type"], settings.policy)
+    from_caller = tuple(name for name in FROM_ENGINE if options[name] not in (None, AUTO))
+    from_caller += ("profile",) if given["stage"] is not None else ()
+    chosen = model_of(given["model"]) if given["model"] is not None else settings.model
+    flow = _given_flow(given["workflow"], given["variables"])
+    if given["final_format"]:
+        check_report_format(given["final_format"])
+    mode = flow.mode(given["mode"]) if flow is not None else given["mode"] or "react"
+    limits, template = merged_limits(settings.limits_of(mode), given["limits"]), given["prompt_template"]
     whole = position is not None and position.task == 0
     if not whole:
         warn_of_legacy(mode)
-    options["fallback"] = fallback_of(options.get("fallback"), mode)
-    profile = profile_of(
-        options.pop("profile", None), options.pop("stage", None), mode=mode, usual=settings.profile
-    )
-    own_instructions = instructions_of(options.pop("instructions", None))
-    output_type = options.get("output_type")
-    if flow is not None and earlier is not None:  # a workflow file reads what was said as its own variable
-        earlier, options["transcript"] = as_transcript(earlier, options.get("transcript") or ())
-    options["output_schema"] = _output_schema(options, chosen)
+    profile = profile_of(given["profile"], given["stage"], mode=mode, usual=settings.profile)
+    language, transcript = given["language"] or given["user_language"], given["transcript"]
+    if earlier is not None:
+        language = language or earlier.language
+        if flow is not None:  # a workflow file reads what was said as its own variable
+            earlier, transcript = as_transcript(earlier, transcript)
     inputs = documents_of(documents, size_max=limits.document_bytes)
-    names = options.pop("tools", None)
+    names, connections = given["tools"], {**(given["connections"] or {}), **settings.connections}
     kept = earlier.inputs if earlier is not None else ()
     if position is None:
         inputs = [replace(item, label="") for item in inputs]
     reads = bool(inputs or kept) or getattr(chosen, "quotes_only", False)
-    offered = settings.offered(names, options.get("task_type"), documents=reads)
-    if deps is None:
-        deps = settings.deps
+    offered = settings.offered(names, given["task_type"], documents=reads)
+    deps = given["deps"] if given["deps"] is not None else settings.deps
     check_deps(offered, deps)
     if position is None or whole:  # a task has the documents of its workflow
         check_documents(inputs, offered)
     said, auto = said_by(chosen), profile is None
     if profile is None:  # until its server was asked, a model counts as one that calls tools
         profile = auto_profile(settings.prompts, template, calls_tools=said.calls_tools is not False)
+    usable = () if whole else offered if flow is None else flow.tools_of_workflow(settings.tools, offered)
     spec = spec_of(
         objective,
         success_criteria,
+        given,
+        mode=mode,
+        fallback=fallback_of(given["fallback"], mode),
+        language=clean_text(language or ""),
+        transcript=turns_of(transcript),
         limits=limits_for(limits, chosen, said),
         policy=settings.policy,
-        model=chosen,
-        offered=() if whole else offered if flow is None else flow.tools_of_workflow(settings.tools, offered),
+        model=chosen.name,
+        tools=tuple(tool.spec() for tool in usable),
         templates=templates_of(settings.prompts, template, mode=mode, profile=profile)
         | ({} if whole else phase_templates(settings.machine)),
         profile=profile,
         rules=settings.rules,
         own_templates=(planning_template(mode, profile.stage),) if template else (),
         host_templates=tuple(sorted(settings.prompts)),
-        connections=tuple(connections or ()),
+        connections=tuple(connections),
+        output_schema=_output_schema(given, chosen),
         key_salt=salt().hex(),
         **_own_machine(settings, workflow=flow is not None, whole=whole),
-        **options,
     )
     if flow is not None:
         listed = [tool.name for tool in offered] if names is not None else None
-        spec, chosen = flow.begin_workflow(spec, chosen, tools=listed, own_model=model is not None)
+        spec, chosen = flow.begin_workflow(spec, chosen, tools=listed, own_model=given["model"] is not None)
     check_priced(chosen, spec.limits)  # after the workflow, which may name the model
     if position is not None:
         spec = spec_at(spec, position)
-    spec = with_instructions(spec, settings.instructions, own_instructions)
+    spec = with_instructions(spec, settings.instructions, given["instructions"])
     own_context = limits.context_tokens is not None
     known, asked = yield from facts_of(chosen, calls=auto and spec.native, context=not own_context)
+    spec = spec.model_copy(update={"pictures": known.takes_pictures is not False})
     if asked and not known.calls_tools:
         spec = in_two_stages(spec, settings.prompts, template)
     if not own_context and known.context_tokens != said.context_tokens:
@@ -245,16 +229,21 @@ def new_run(
             }
         )
     if spec.native and inputs and not getattr(chosen, "quotes_only", False):
-        sizes = [(is_text(document.data), document.size_bytes) for document in inputs]
+        sizes = [
+            readable_size(spec, document.mime, document.size_bytes, is_text=is_text(document.data))
+            for document in inputs
+        ]
         if not kept and len(shown_whole(spec, sizes)) == len(
             sizes
         ):  # the model reads them in its first prompt
-            usual = settings.offered(names, options.get("task_type"), documents=False)
+            usual = settings.offered(names, given["task_type"], documents=False)
             spec = spec.model_copy(update={"tools": tuple(tool.spec() for tool in usual)})
     notices = (_profile_notice(spec),) if asked else ()
     scrub = said_scrubber(chosen)
     spec, inputs = _without_keys(spec, scrub), [without_keys(document, scrub) for document in inputs]
-    return NewRun(spec, inputs, chosen, dict(connections or {}), deps, given, notices, output_type, earlier)
+    return NewRun(
+        spec, inputs, chosen, connections, deps, from_caller, notices, given["output_type"], earlier
+    )
 
 
 _NOT_SAID = {"tools", "templates", "machine", "host_machine", "limits", "policy", "key"}
@@ -292,10 +281,7 @@ def with_instructions(spec: Spec, usual: Instructions | None, own: Instructions 
     """Return *spec* with the instructions of its engine and its own; raise `UsageError` where a function gives none."""
     if usual is None and own is None:
         return spec
-    texts = {
-        "instructions": instructions_text(usual, spec),
-        "own_instructions": instructions_text(own, spec),
-    }
+    texts = {"instructions": instructions_text(usual, spec), "own_instructions": instructions_text(own, spec)}
     return spec.model_copy(update=texts)
 
 
@@ -318,12 +304,11 @@ def _own_machine(settings: EngineSettings, *, workflow: bool, whole: bool) -> di
     return {"host_machine": settings.host_machine, "phase_tools": settings.phase_tools}
 
 
-def _output_schema(options: dict[str, Any], model: Model) -> dict[str, Any] | None:
-    """Take the type of the answer out of *options*, and return its JSON Schema; raise `UsageError` where there can be none."""
-    output_type = options.pop("output_type", None)
-    if output_type is None:
+def _output_schema(given: RunOptions[Any], model: Model) -> dict[str, Any] | None:
+    """Return the JSON Schema of the type of the answer, None without one; raise `UsageError` where there can be none."""
+    if given["output_type"] is None:
         return None
-    if options.get("final_format"):
+    if given["final_format"]:
         raise UsageError(
             "final_format formats a text, and a run with an output_type has none: use one of them"
         )
@@ -333,7 +318,7 @@ def _output_schema(options: dict[str, Any], model: Model) -> dict[str, Any] | No
         )
     from .output_type import output_schema_of  # few runs have one
 
-    return output_schema_of(output_type)
+    return output_schema_of(given["output_type"])
 
 
 def _check_task_type(task_type: object, policy: Policy) -> None:
@@ -363,46 +348,14 @@ def _given_flow(given: WorkflowLike | None, variables: Mapping[str, Any] | None)
     return given_workflow(given, variables)
 
 
-def spec_of(
-    objective: str,
-    success_criteria: Sequence[str],
-    *,
-    limits: Limits,
-    policy: Policy,
-    model: Model,
-    offered: Sequence[Tool],
-    templates: dict[str, str],
-    own_templates: tuple[str, ...],
-    host_templates: tuple[str, ...],
-    profile: Profile,
-    rules: tuple[str, ...],
-    connections: tuple[str, ...],
-    key_salt: str,
-    language: str | None = None,
-    user_language: str | None = None,
-    task_type: str | None = None,
-    mode: Mode = "react",
-    context: str | None = None,
-    final_format: str | None = None,
-    fallback: Literal["batch"] | None = None,
-    transcript: Sequence[Mapping[str, str]] = (),
-    output_schema: dict[str, Any] | None = None,
-    key: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    values: Mapping[str, Any] | None = None,
-    host_machine: str = "",
-    phase_tools: tuple[ToolSpec, ...] = (),
-) -> Spec:
+def spec_of(objective: str, success_criteria: Sequence[str], given: RunOptions[Any], **decided: Any) -> Spec:
     """
     Return the spec of a run, still without documents and ids.
 
     Args:
-        objective, success_criteria, language, user_language, task_type, mode, context, final_format, fallback, transcript, key, metadata, values: See `fsm.engine.Engine.stream`.
-        limits, policy, model, offered, templates, own_templates, host_templates, profile, rules: What the engine and the run's options come to.
-        connections: Labels only.
-        output_schema: JSON Schema of the answer, None for a text.
-        key_salt: Hex salt of the run's keys.
-        host_machine, phase_tools: The host's own machine, and what its phases call.
+        objective, success_criteria: See `fsm.engine.Engine.run`.
+        given: The options of the run, of which the spec records some as they are.
+        **decided: Fields of the spec that the engine decides, or the options and the engine together.
 
     Raises:
         UsageError: An argument that cannot be used.
@@ -412,46 +365,21 @@ def spec_of(
     criteria = texts_of(success_criteria)
     if criteria is None:
         raise UsageError("success_criteria must be a list of non-empty texts")
-    if not all(isinstance(label, str) and label.isprintable() and label.strip() for label in connections):
-        raise UsageError("the labels of connections must be printable texts")
-    texts = {"language": language, "user_language": user_language, "context": context, "task_type": task_type}
-    for name, value in texts.items():
-        if not isinstance(value, str | None):
-            raise UsageError(f"{name} must be a text, not {type(value).__name__}")
-    form = FORMATS.get(str(final_format).lower().lstrip(".")) if final_format else None
-    if final_format and form is None:
-        raise UsageError(f"final format {final_format!r}: use one of {', '.join(FORMATS)}")
+    options: Mapping[str, Any] = given
+    recorded = {name: options[name] for name, option in OPTIONS.items() if Use.SPEC in option.use}
     return Spec(
-        objective=clean_text(objective.strip()),
-        success_criteria=tuple(clean_text(item.strip()) for item in criteria),
-        language=clean_text(language or user_language or ""),
-        task_type=task_type,
-        mode=mode,
-        fallback=fallback,
-        limits=limits,
-        policy=policy,
-        tools=tuple(tool.spec() for tool in offered),
-        templates=templates,
-        own_templates=own_templates,
-        host_templates=host_templates,
-        profile=profile,
-        rules=rules,
-        model=model.name,
-        connections=connections,
-        context=clean_text(context or ""),
-        final_format=form,
-        formatter=generate_report.spec() if form is not None else None,
-        output_schema=output_schema,
-        transcript=turns_of(transcript),
-        key=key_of(key),
-        metadata=metadata_of(metadata),
-        values=values_of(values),
-        host_machine=host_machine,
-        phase_tools=phase_tools,
-        key_salt=key_salt,
-        engine=VERSION,
-        revision=REVISION,
-        machine=fingerprint(machine_told(host_machine).rows),
+        **recorded
+        | {
+            "objective": clean_text(objective.strip()),
+            "success_criteria": tuple(clean_text(item.strip()) for item in criteria),
+            "context": clean_text(given["context"] or ""),
+            "conversation": given["conversation"] or "",
+            "formatter": generate_report.spec() if given["final_format"] else None,
+            "engine": VERSION,
+            "revision": REVISION,
+            "machine": fingerprint(machine_told(decided.get("host_machine", "")).rows),
+        }
+        | decided
     )
 
 
@@ -470,33 +398,12 @@ def spec_at(spec: Spec, position: WorkflowPosition) -> Spec:
     return spec.model_copy(update=update)
 
 
-def turns_of(transcript: Sequence[Mapping[str, str]]) -> tuple[TranscriptMessage, ...]:
-    """
-    Return a conversation in the form that a spec has.
-
-    Raises:
-        UsageError: It is not a list of ``{"role": ..., "content": ...}``.
-    """
-    try:
-        turns = [TranscriptMessage.model_validate(turn) for turn in transcript]
-    except (ValidationError, TypeError):
-        raise UsageError(
-            'transcript must be a list of {"role": "user", "content": TEXT} (or assistant, system, tool)'
-        ) from None
-    return tuple(turn.model_copy(update={"content": clean_text(turn.content)}) for turn in turns)
-
-
 def texts_of(given: object) -> list[str] | None:
     """Return the texts of a list or of an iterator, read once; None for anything else or an empty text."""
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | Mapping):
         return None
     texts = list(given)
     return texts if all(isinstance(item, str) and item.strip() for item in texts) else None
-
-
-def clean_text(text: str) -> str:
-    """Return a caller's text as JSON can hold it: lone surrogates and NUL replaced."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
 
 
 def input_references(spec: Spec, inputs: Sequence[Document], stager: Stager) -> tuple[DocumentRef, ...]:

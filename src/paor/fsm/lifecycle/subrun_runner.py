@@ -4,7 +4,7 @@ Workflows of tasks, driven: a workflow started as a run that calls its tasks, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,9 +15,10 @@ from ...states.settings.limits import Limits, merged_limits
 from ..runtime.loop import Steps
 from ..runtime.result import Result
 from ..runtime.run_context import RunContext
-from .arguments import DocumentLike, ResumeOptions
+from .arguments import DocumentLike, model_of
 from .earlier import before_task
 from .model_facts import Pending
+from .options import OPTIONS, ResumeOptions, RunOptions, Use, run_options
 from .resume import Continuation, aperformed, continuation, resume
 from .runner import Acquisition, Runner, leaving
 from .start import NewRun, new_run
@@ -35,17 +36,24 @@ class SubrunDriver:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
-        self._others: dict[int, Runner] = {}
+        self._others: dict[tuple[int, int], tuple[Any, Runner | None]] = {}
 
     def runner_for(self, tool: RunTool) -> Runner:
         """Return what drives the runs of a tool: the engine that it was made by, on the caller's journal."""
         if tool.drives is None:
             return self._runner
-        own: Runner | None = self._others.get(id(tool.drives))
-        if own is None or own.settings is not tool.drives.settings:  # its engine may have got another model
-            here = self._runner
-            own = tool.drives.with_ports(tool.drives.settings, here.journal, here.clock, here.ids)
-            self._others[id(tool.drives)] = own
+        place, settings = (id(tool.drives), id(tool.options)), tool.drives.settings
+        of_engine, own = self._others.get(place, (None, None))
+        if own is None or of_engine is not settings:  # its engine may have got another model
+            here, given = self._runner, tool.options
+            of_tool = replace(
+                settings,
+                model=model_of(given["model"]) if given["model"] is not None else settings.model,
+                deps=given["deps"] if given["deps"] is not None else settings.deps,
+                connections=given["connections"] or {},
+            )
+            own = tool.drives.with_ports(of_tool, here.journal, here.clock, here.ids)
+            self._others[place] = settings, own
         return own
 
     def limits_of(self, mode: Mode, tool: RunTool) -> Limits:
@@ -74,9 +82,10 @@ class SubrunDriver:
 
     def _new(self, runner: Runner, caller: RunContext, call: CalledRun) -> Pending[NewRun]:
         """Check the arguments of a called run; a task obeys the policy of its workflow in every process."""
-        settings, model = runner.settings, None
+        settings, options = runner.settings, {**call.options, "deps": _deps(runner, caller, call)}
         if call.tool.drives is None:
-            settings, model = replace(settings, given_policy=caller.run.spec.policy), caller.model
+            settings = replace(settings, given_policy=caller.run.spec.policy)
+            options["model"] = caller.model
         return Pending(
             new_run(
                 settings,
@@ -84,13 +93,11 @@ class SubrunDriver:
                 call.objective,
                 call.success_criteria,
                 call.documents,
+                run_options(options),
                 position=call.position,
                 earlier=before_task(runner.journal.reader, caller.run, call.position)
                 if caller.run.spec.task == 0
                 else None,
-                model=model,
-                deps=_deps(runner, caller, call),
-                **call.options,
             )
         )
 
@@ -120,6 +127,7 @@ def _inherited_options(runner: Runner, caller: RunContext, call: CalledRun) -> R
         "connections": caller.connections,
         "deps": _deps(runner, caller, call),
         "accept_changes": caller.accepting,
+        "output_type": call.tool.options["output_type"],
     }
     if call.tool.drives is None:
         given["model"] = caller.model
@@ -132,7 +140,7 @@ def new_workflow(
     success_criteria: Sequence[str],
     documents: Sequence[DocumentLike],
     tasks: Sequence[Task] | None,
-    options: dict[str, Any],
+    given: RunOptions[Any],
     earlier: Earlier | None = None,
 ) -> Pending[NewRun]:
     """
@@ -141,36 +149,20 @@ def new_workflow(
     Args:
         runner: That will drive it.
         objective, success_criteria, documents, tasks: See `fsm.engine.Engine.run_workflow`.
-        options: Of each task, as `fsm.lifecycle.subruns.task_options` gives them.
+        given: The options of each task, some of which are the whole's.
         earlier: What it goes on from, where it is a round of a conversation.
 
     Raises:
         UsageError: A bad argument.
     """
-    if options.get("workflow") is not None:
+    if given["workflow"] is not None:
         raise UsageError("a workflow file is for one run; a workflow of several tasks has none")
     settings, salt = runner.settings, runner.ids.salt
     success_criteria = as_list(success_criteria)
-    Pending(
-        new_run(settings, salt, objective, success_criteria, (), **options)
-    )  # as the tasks will be started
-    position = workflow_position(tasks, options)
-    own = (
-        "language",
-        "user_language",
-        "context",
-        "instructions",
-        "model",
-        "connections",
-        "deps",
-        "output_type",
-        "key",
-        "metadata",
-    )
-    given = {name: options[name] for name in own if name in options}
-    chosen = merged_limits(settings.limits, options.get("limits"))
-    bounds = chosen.model_copy(update={"max_steps": TASKS_MAX})
-    given |= {"mode": "batch", "limits": bounds}
+    Pending(new_run(settings, salt, objective, success_criteria, (), given))  # as the tasks will be started
+    bounds = merged_limits(settings.limits, given["limits"]).model_copy(update={"max_steps": TASKS_MAX})
+    options: Mapping[str, Any] = given
+    own = {name: options[name] for name, option in OPTIONS.items() if Use.WHOLE in option.use}
     return Pending(
         new_run(
             settings,
@@ -178,8 +170,8 @@ def new_workflow(
             objective,
             success_criteria,
             documents,
-            position=position,
+            run_options({**own, "mode": "batch", "limits": bounds}),
+            position=workflow_position(tasks, given),
             earlier=earlier,
-            **given,
         )
     )

@@ -33,7 +33,7 @@ from ...states.records.plans import TASKS_MAX, PlannedTask
 from ...states.records.questions import Question
 from ...states.run.spec import TASK_TOOL, Mode, Spec
 from ...states.run.state import Run
-from ...states.settings.limits import Limits, merged_limits, recorded_limits
+from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.profile import AUTO, Profile
 from ...tools.tool import Document, Tool, ToolContext, ToolOutput
 from ..journal.rows import RunRow, called_place
@@ -41,25 +41,13 @@ from ..replay.restore import restore_run
 from ..runtime.calls import EffectPending
 from ..runtime.result import Result
 from ..runtime.tool_context import CallContext
-from .arguments import mode_of, profile_of
-from .start import WorkflowPosition, clean_text, texts_of
+from .arguments import profile_of
+from .options import NO_OPTIONS, OPTIONS, RunOptions, Use, clean_text
+from .start import WorkflowPosition, texts_of
 
 if TYPE_CHECKING:
     from ..journal.reader import JournalReader
     from ..runtime.run_context import RunContext
-
-_CHILD_OPTIONS = (
-    "mode",
-    "tools",
-    "task_type",
-    "context",
-    "instructions",
-    "prompt_template",
-    "transcript",
-    "final_format",
-    "fallback",
-)
-_LISTS = ("tools", "transcript")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,50 +71,32 @@ class Task:
 # -- starting ----------------------------------------------------------------------------------------------------
 
 
-def workflow_position(tasks: Iterable[Task] | None, options: Mapping[str, Any]) -> WorkflowPosition:
+def workflow_position(tasks: Iterable[Task] | None, given: RunOptions[Any]) -> WorkflowPosition:
     """
-    Return the position of a new workflow.
+    Return the position of a new workflow, with the options that its tasks are started with, as JSON data.
 
     Raises:
         UsageError: Tasks that cannot be used.
     """
-    documents_from = {name: options[name] for name in _CHILD_OPTIONS if options.get(name) is not None}
-    if (limits := options.get("limits")) is not None:
-        given = limits if isinstance(limits, Limits) else Limits.model_validate(limits)
-        documents_from["limits"] = given.model_dump(mode="json", exclude_unset=True)
-    if options.get("profile") is not None or options.get("stage") is not None:
-        profile = profile_of(
-            options.get("profile"), options.get("stage"), mode=options.get("mode") or "react"
-        )
-        documents_from["profile"] = AUTO if profile is None else profile.model_dump()
-    if callable(documents_from.get("instructions")):
+    if callable(given["instructions"]):
         raise UsageError(
             "instructions of a workflow are a text, which its tasks are started with in any process; a function belongs to Engine(...)"
         )
-    return WorkflowPosition(
-        task=0, tasks=planned_tasks(() if tasks is None else tasks), options=documents_from
-    )
-
-
-def task_options(given: Mapping[str, Any], last: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """
-    Return the options of a workflow's tasks: read once, the mode under its one name, over those of the *last* round.
-
-    Raises:
-        UsageError: Modes that disagree.
-    """
-    options = {name: as_list(value) if name in _LISTS else value for name, value in given.items()}
-    modes = {name: options.pop(name, None) for name in ("mode", "react_mode", "workflow_mode")}
-    before = dict(last or {})
-    if "limits" in before:
-        before["limits"] = merged_limits(recorded_limits(before["limits"]), options.pop("limits", None))
-    if "profile" in before:
-        before["profile"] = _recorded_profile(before["profile"])
-    if options.get("profile") is not None or options.get("stage") is not None:
-        before.pop("profile", None)
-    if any(mode is not None for mode in modes.values()):
-        options["mode"] = mode_of(**modes)
-    return before | options
+    options: Mapping[str, Any] = given
+    kept = {
+        name: options[name]
+        for name, option in OPTIONS.items()
+        if Use.TASKS in option.use and options[name] != option.default
+    }
+    if given["transcript"]:
+        kept["transcript"] = [turn.wire() for turn in kept["transcript"]]
+    if (limits := given["limits"]) is not None:
+        limits = limits if isinstance(limits, Limits) else Limits.model_validate(limits)
+        kept["limits"] = limits.model_dump(mode="json", exclude_unset=True)
+    if given["profile"] is not None or given["stage"] is not None:
+        profile = profile_of(given["profile"], given["stage"], mode=given["mode"] or "react")
+        kept["profile"] = AUTO if profile is None else profile.model_dump()
+    return WorkflowPosition(task=0, tasks=planned_tasks(() if tasks is None else tasks), options=kept)
 
 
 def _recorded_profile(value: Any) -> Profile | str:
@@ -187,9 +157,11 @@ class RunTool(Tool):
 
     Attributes:
         drives: Runner of the engine that it was made by (`Engine.as_tool`); None for the tasks of a workflow, which their own drives.
+        options: Of each of its runs, as `run_options` reads them.
     """
 
     drives: Any = None
+    options: RunOptions[Any] = field(default_factory=lambda: NO_OPTIONS)
     calls_run: ClassVar[bool] = True
 
 
@@ -204,7 +176,7 @@ class CalledRun:
         position: Where it stands: the one place of this call.
         known: The run, when it was started before.
         objective, success_criteria, documents: What it is started with.
-        options: See `fsm.engine.Engine.stream`.
+        options: Of the run, not read yet.
     """
 
     name: str
@@ -259,8 +231,14 @@ CALLS_DEEP = 5
 """How many runs may have called one another, the last one among them."""
 
 
-def run_tool(drives: Any, name: str, description: str, parameters: Mapping[str, Any] | None) -> RunTool:
+def run_tool(
+    drives: Any, name: str, description: str, parameters: Mapping[str, Any] | None, given: RunOptions[Any]
+) -> RunTool:
     """Return a runner's runs as a tool; see `fsm.engine.Engine.as_tool`."""
+    options: Mapping[str, Any] = given
+    for own, option in OPTIONS.items():
+        if Use.ONE_RUN in option.use and options[own] != option.default:
+            raise UsageError(f"as_tool: {own} is of one run, and each call of the tool is another one")
     if not isinstance(name, str) or not isinstance(description, str) or not description.strip():
         raise UsageError("a run as a tool needs a name, and a description of what it is for")
     return RunTool(
@@ -271,6 +249,7 @@ def run_tool(drives: Any, name: str, description: str, parameters: Mapping[str, 
         effect="idempotent",
         label="answer",
         drives=drives,
+        options=given,
     )
 
 
@@ -319,9 +298,12 @@ def _call_of(
         raise ToolError(
             f"{tool.name} was not called: {CALLS_DEEP} runs have called one another, and no more may"
         )
+    own: Mode = "planner" if tool.options["workflow"] is not None else tool.options["mode"] or "react"
+    limits = merged_limits(driver.limits_of(own, tool), tool.options["limits"])
     options: dict[str, Any] = {
-        "language": caller.spec.language or None,
-        "limits": _bounded(driver.limits_of("react", tool), remaining_budgets(caller)),
+        **tool.options,
+        "language": tool.options["language"] or caller.spec.language or None,
+        "limits": _bounded(limits, remaining_budgets(caller)),
         "connections": dict.fromkeys(caller.spec.connections) | drive.connections,
     }
     return CalledRun(tool.name, tool, position, None, _objective_of(tool, arguments), options=options)
@@ -432,7 +414,10 @@ def _output_of(result: Result, call: CalledRun, journal: JournalReader, context:
     _settle(journal, call.position, context)
     if result.state != "Done":
         raise ToolError(f"{call.name} failed ({result.reason}): {result.answer}")
-    documents = [Document("answer.md", result.answer, "text/markdown")]
+    name, mime = (
+        ("answer.md", "text/markdown") if result.output is None else ("answer.json", "application/json")
+    )
+    documents = [Document(name, result.answer, mime)]
     for item in result.documents:
         body = item.read()
         if body is not None:

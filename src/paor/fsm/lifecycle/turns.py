@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractContextManager, aclosing, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
 from ...states.base.errors import ConversationBusy, UsageError
-from ...states.run.labels import conversation_of, key_of
 from ..journal.store import KeyTaken
 from ..journal.turns import Turns
 from ..runtime.events import Event
@@ -27,6 +26,7 @@ from .fallback import stand_in
 from .keyed_start import begin, check_same_start
 from .look import result_now
 from .model_facts import Pending
+from .options import RunOptions
 from .resume import Continuation, aevents_of, events_of
 from .runner import Runner
 from .start import NewRun
@@ -35,9 +35,6 @@ from .told import Earlier
 LOOK_S = 0.05
 """Seconds between two looks whether it is a queued start's turn."""
 
-OWN = ("conversation", "after", "queue")
-"""Options of a start that decide when it begins and what it goes on from."""
-
 
 class Start:
     """
@@ -45,8 +42,8 @@ class Start:
 
     Args:
         runner: That drives the run.
-        make: Checks every argument of it but those of `OWN`, given what it goes on from.
-        options: Of the start, those among them.
+        make: Checks every argument of it, given what it goes on from.
+        given: The options of the start.
 
     Raises:
         UsageError: A bad argument.
@@ -57,16 +54,13 @@ class Start:
         self,
         runner: Runner,
         make: Callable[[Earlier | None], Pending[NewRun]],
-        options: Mapping[str, Any],
+        given: RunOptions[Any],
     ) -> None:
         self._runner, self._make = runner, make
-        self._conversation = conversation_of(options.get("conversation"))
-        self._after, self.queue = options.get("after"), options.get("queue", False)
-        self._key = key_of(options.get("key"))
+        self._conversation, self._key = given["conversation"] or "", given["key"]
+        self._after, self.queue = given["after"], given["queue"]
         if not self._conversation and (self._after is not None or self.queue):
             raise UsageError("after and queue belong to a start with a conversation")
-        if not isinstance(self._after, str | None) or not isinstance(self.queue, bool):
-            raise UsageError("after must be the id of a run, and queue True or False")
         if self._after is not None:
             self._after = runner.journal.reader.run(self._after).run_id
         self._checked = make(Earlier(self._conversation) if self._conversation else None)

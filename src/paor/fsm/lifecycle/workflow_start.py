@@ -29,7 +29,7 @@ from ..workflow.navigation import Flow, FlowError
 from ..workflow.reader import load_workflow
 from ..workflow.source import CHARS_MAX
 from ..workflow.variables import SAME, actions_of, advanced, fixed_values, kept, state_at
-from .arguments import mode_of, model_of, text_of_data, text_of_file
+from .arguments import model_of, text_of_data, text_of_file
 
 T = TypeVar("T")
 
@@ -52,15 +52,15 @@ class GivenWorkflow:
     folder: Path | None = None
     variables: Mapping[str, Any] = field(default_factory=dict)
 
-    def mode(self, modes: Mapping[str, Any]) -> Mode:
+    def mode(self, chosen: Mode | None) -> Mode:
         """
         Return ``planner``, the mode of every workflow file.
 
         Raises:
             UsageError: The caller chose another.
         """
-        if any(value is not None for value in modes.values()) and (mode := mode_of(**modes)) != "planner":
-            raise UsageError(f"a workflow runs in the mode planner, not {mode}")
+        if chosen not in (None, "planner"):
+            raise UsageError(f"a workflow runs in the mode planner, not {chosen}")
         return "planner"
 
     def tools_of_workflow(self, tools: Mapping[str, Tool], chosen: Sequence[Tool]) -> tuple[Tool, ...]:

@@ -4,7 +4,8 @@ One HTML text of the page's parts: the file that `paor report` writes, and the p
 The page's own code is the style sheet and the scripts in ``assets``, of which the comments and indents are left out. It may run, and
 nothing else: a content security policy names the digests of its style and its scripts, and forbids every request, or every one but to
 the server that serves the page. Both are packed as the parts are (gzip, base64); a few lines unpack them. Data is never
-code: a part is text of base64, which holds no character that HTML or JavaScript could take for markup.
+code: a part is text of base64, which holds no character that HTML or JavaScript could take for markup. The story of the run that
+the file opens with is the element ``#story``, for other programs: the JSON of ``paor show --json``, with each ``<``, ``>`` and ``&`` as an escape.
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ def page_texts(parts: Iterable[tuple[str, Any]], *, live: str = "") -> Iterator[
     Yield the page piece by piece, together one HTML text; same parts, same bytes.
 
     Args:
-        parts: Name and data of what the page shows, as `view.JournalView.part` gives it: ``index``, ``run/ID``, ``rows/ID/CHUNK``, ``diff``.
-            A run may have the name of a part, such as ``machine/0``, in the place of its machine. The page begins to work before the first part
+        parts: Name and data of what the page shows, as `view.JournalView.part` gives it: ``index``, ``run/ID``, ``rows/ID/CHUNK``, ``diff``;
+            and ``story``, that of the run that the page opens with, which is not in its ``run/ID`` then. A run may have the name of a part, such as ``machine/0``, in the place of its machine. The page begins to work before the first part
             of rows, so ``index`` and what is opened first stand before them.
         live: Where the page asks for its parts instead, a path that ends with a slash such as ``/``; empty: it asks for nothing.
     """
@@ -118,8 +119,13 @@ def page_texts(parts: Iterable[tuple[str, Any]], *, live: str = "") -> Iterator[
         if name.startswith("rows/") and start:
             yield start
             start = ""
-        data = packed(json.dumps(part, ensure_ascii=True, separators=(",", ":"), allow_nan=False))
-        yield f'<script type="text/plain" data-part="{html.escape(name)}">{data}</script>\n'
+        data = json.dumps(part, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+        if name == "story":
+            for sign in "<>&":
+                data = data.replace(sign, f"\\u{ord(sign):04x}")
+            yield f'<script type="application/json" id="story">{data}</script>\n'
+        else:
+            yield f'<script type="text/plain" data-part="{html.escape(name)}">{packed(data)}</script>\n'
     yield start + _END
 
 
@@ -179,7 +185,8 @@ def report(
     Return a page of one run, of two that are compared, or of all runs of a journal, as the text of one HTML file.
 
     It shows everything that the journal knows, needs no server and no network, and is the same for the same journal. Keys of the
-    environment stand nowhere in it. The page computes the hash chain again and says so.
+    environment stand nowhere in it. The page computes the hash chain again and says so. The run that it opens with is also there for other
+    programs: the element ``#story`` holds the JSON that ``paor show --json`` prints of it.
 
     Args:
         journal: That holds the runs.
@@ -222,7 +229,7 @@ def report_texts(
         if rules is not None:
             still = _redacted(stack, still, [row.run_id for row in rows], rules)
             rows = [still.run(row.run_id) for row in rows]
-        ahead = ReadAhead(still.source, rows)
+        ahead = ReadAhead(still.source, still.with_objectives(rows))
         yield from page_texts(
             _parts(ahead, rows, compared=diff is not None, redacted=rules is not None, name=name)
         )
@@ -254,6 +261,8 @@ def _parts(
             run = RunView(reader, row.run_id, defects=defects.of)
             head = run.head(lines[row.run_id])
             machine = head.pop("machine")
+            if row.run_id == index["open"]:
+                yield "story", view.clean(head.pop("story"))
             place = next((place for place, item in enumerate(machines) if item is machine), len(machines))
             if place == len(machines):
                 machines.append(machine)
@@ -262,7 +271,7 @@ def _parts(
                 f"run/{row.run_id}",
                 view.clean(head) | {"machine": f"machine/{place}", "redacted": redacted},
             )
-            for number in range(-(-run.rows.count // CHUNK)):
+            for number in range(-(-run.count // CHUNK)):
                 yield f"rows/{row.run_id}/{number}", view.clean(run.chunk(number))
 
 

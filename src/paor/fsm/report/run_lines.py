@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +16,7 @@ from ...states.run.phase_names import FINAL
 from ...states.run.reasons import REASONS
 from ...states.run.spec import Spec
 from ...tools.approvals import approval_needed
+from ..explain.calls import RunCall
 from ..explain.story import totals_of
 from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import RunRow
@@ -215,9 +216,22 @@ def value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def arguments_of(arguments: Mapping[str, Any] | None) -> list[list[str]]:
-    """Return the arguments of a call, each short enough for a list."""
-    return [[name, _short(value_text(value))] for name, value in (arguments or {}).items()]
+def exact_arguments(calls: Sequence[RunCall]) -> dict[str, list[list[str]]]:
+    """Return the arguments of the calls that have numbers which a browser would not keep as they were written, by the call's row."""
+    return {
+        str(call.seq): [[name, _short(value_text(value))] for name, value in (call.arguments or {}).items()]
+        for call in calls
+        if _has_numbers(call.arguments)
+    }
+
+
+def _has_numbers(value: Any) -> bool:
+    """Return whether there is a number that is no small integer in *value*."""
+    if isinstance(value, Mapping):
+        return any(map(_has_numbers, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_has_numbers, value))
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) >= 2**53)
 
 
 def _short(text: str, most: int = 400) -> str:

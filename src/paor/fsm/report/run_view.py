@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from functools import lru_cache, partial
 from typing import Any
 
@@ -11,20 +10,18 @@ import orjson
 from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, UsageError
-from ...states.run.spec import Spec
 from ...states.run.state import Run
 from ..decision.guard_context import GuardContext
 from ..decision.run_resources import RunResources
 from ..diagrams.drawing import playable
 from ..diagrams.graph import graph_of
-from ..explain.calls import RunCall, change_of
-from ..explain.story import criteria_of, is_given, used_of
+from ..explain.story import Story, StoryReader
 from ..explain.why import not_derived
-from ..journal.erasure_log import numbers_of, ranges_of
+from ..journal.erasure_log import numbers_of
 from ..journal.lineage import SharedPart, part_with
 from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import StoredDocument, Transition, transition_of
-from ..lifecycle.subruns import called_runs
+from ..lifecycle.subruns import called_runs, open_question
 from ..machine.machine import MACHINE, Machine
 from ..machine.stop_rules import read_case
 from ..replay.machines import machines_of
@@ -33,10 +30,8 @@ from ..replay.replay import replay
 from ..replay.restore import run_after, run_at, run_before
 from ..verify.references import references
 from ..verify.verify import Defect, run_defects
-from ..versioning.amendments import amend_spec
-from .run_limits import cost_of, policy_with_calls
-from .run_lines import arguments_of, run_line, spec_data
-from .run_rows import RowDetails, RunRows
+from .run_lines import exact_arguments, run_line
+from .run_rows import PastRows, RowDetails
 
 UNREADABLE = (Erased, JournalDamaged, ValidationError, ValueError, LookupError, TypeError)
 """What reading a record can raise that was erased, or is not as paor wrote it."""
@@ -113,7 +108,7 @@ class RunView:
         defects: Finds what is wrong with a run by its number; by default in a pass for each.
 
     Attributes:
-        rows: Its columns, as far as they were read.
+        told: Its story, as far as its rows were read.
     """
 
     def __init__(
@@ -134,7 +129,7 @@ class RunView:
 
     def _begin(self) -> None:
         """Forget every row."""
-        self.rows = RunRows(self.row.run)
+        self.told, self._earlier = StoryReader(self.journal), PastRows()
         self._states = RunStates(self.journal, self.run_id, self.parts)
         self._breaks: list[Transition] = []
         self._machines: list[Machine | None] = []
@@ -146,7 +141,7 @@ class RunView:
 
     def advance(self) -> int:
         """Read the rows that have come since, and all of them again once a text was erased; return how many are new."""
-        before = self.rows.count
+        before = self.count
         self.row = self.journal.run(self.run_id)
         erased = self._erased()
         if erased != self._gone:
@@ -155,18 +150,24 @@ class RunView:
                 erased  # as it was read before the rows: what is erased from here on is noticed the next time
             )
         with damage_told(self.run_id):
-            while self.rows.count <= self.row.head_seq:
-                values = self._values(self.rows.count, min(self.rows.count + _BATCH, self.row.head_seq + 1))
+            while self.count <= self.row.head_seq:
+                values = self._values(self.count, min(self.count + _BATCH, self.row.head_seq + 1))
                 if not values:
                     break
                 self._newest = [(item, transition_of(item)) for item in values]
                 for _, row in self._newest:
                     if "spec" in row.request or not self._breaks or self._breaks[-1].run != row.run:
                         self._breaks.append(row)
-                    self.rows.add(row, change_of(self.journal, row), erased=self._lacks(row, erased))
+                    self.told.add(row)
+                    self._earlier.add(row)
             if len(self._machines) != len(self._breaks) + 1:
                 self._machines = machines_of(self.journal, self.row.run, self._breaks)
-        return self.rows.count - before
+        return self.count - before
+
+    @property
+    def count(self) -> int:
+        """How many rows were read."""
+        return len(self.told.rows)
 
     def _values(self, first: int, end: int) -> list[tuple[Any, ...]]:
         """Return the plain rows from *first* to before *end*, shared ones too."""
@@ -182,13 +183,13 @@ class RunView:
         """Return the numbers of the texts that were erased, by the run that each belongs to."""
         return {part: frozenset(numbers_of(self.journal.erasures(part))) for part in self.parts}
 
-    def _lacks(self, row: Transition, erased: Mapping[int, frozenset[int]]) -> bool:
+    def _lacks(self, row: Transition) -> bool:
         """Return whether a text of a row was erased; of a fork's own row also one that its parent stored."""
-        if not any(erased.values()):
+        if not any(self._gone.values()):
             return False
         numbers = [item["n"] for item in references([row.request, row.outcome, row.change])]
         parts = tuple(self.parts.values())
-        return any(number in erased[part_with(parts, "first_payload", number).run] for number in numbers)
+        return any(number in self._gone[part_with(parts, "first_payload", number).run] for number in numbers)
 
     def _machine(self, seq: int) -> Machine | None:
         """Return the machine that decided row *seq*; None once its record was erased."""
@@ -202,7 +203,7 @@ class RunView:
 
     def chunk(self, number: int) -> dict[str, Any]:
         """
-        Return the rows of one chunk with their texts.
+        Return what is behind the rows of one chunk, with their texts.
 
         Raises:
             UsageError: There is no such chunk.
@@ -213,89 +214,60 @@ class RunView:
 
     def _chunk(self, number: int) -> dict[str, Any]:
         first = number * CHUNK
-        if not 0 <= first <= max(self.rows.count - 1, 0):
+        if not 0 <= first <= max(self.count - 1, 0):
             raise UsageError(f"run {self.run_id} has no rows {first:,} and later")
         found = self._newest
-        if first or not len(found) == self.rows.count <= CHUNK:
-            values = self._values(first, min(first + CHUNK, self.rows.count))
+        if first or not len(found) == self.count <= CHUNK:
+            values = self._values(first, min(first + CHUNK, self.count))
             found = [(item, transition_of(item)) for item in values]
-        details = RowDetails(self.journal, self.row, self.rows, self._stored())
+        details = RowDetails(self.journal, self.row, self._earlier, self._stored())
         cases = self._states.cases([row for _, row in found])
         rows = [
             details.row(plain, row, case, self._machine(row.seq) or MACHINE, self._states.note)
+            | {"erased": self._lacks(row)}
             for (plain, _), (row, case) in zip(found, cases, strict=True)
         ]
         return {"first": first, "rows": rows, "texts": details.texts}
 
-    def entries(self, first: int) -> list[dict[str, Any]]:
-        """Return the rows from *first* on as the list of rows has them."""
-        return [{"seq": seq, "entry": self.rows.entry(seq)} for seq in range(first, self.rows.count)]
+    def entries(self, first: int, most: int = 2**32) -> list[dict[str, Any]]:
+        """Return the rows from *first* on as the story has them, at most so many."""
+        return [row.wire() for row in self.told.rows[first : first + most]]
 
     # -- the run as a whole ----------------------------------------------------------------------------------------
 
-    def head(self, line: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def story(self) -> Story:
+        """Return the run's story; one whose spec cannot be read is shown as one without it."""
+        try:
+            spec = self.told.spec(self.row)
+        except UNREADABLE:
+            spec = None
+        return self.told.story(self.row, spec, open_question(self.journal, self.row))
+
+    def head(self, line: Mapping[str, Any] | None = None, first: int = 0) -> dict[str, Any]:
         """
-        Return everything about the run but its rows one by one.
+        Return the run's story, and everything else about the run but what is behind its rows.
 
         Args:
             line: Its line of the list of runs, where that was made before.
+            first: Of the story's rows those from this number on.
 
         Raises:
             JournalDamaged: It cannot be read.
         """
         with damage_told(self.run_id):
-            return self._head(line)
-
-    def _head(self, line: Mapping[str, Any] | None) -> dict[str, Any]:
-        row, spec = self.row, self._spec()
-        calls = self.rows.reader.calls
-        return {
-            "line": line or run_line(self.journal, row),
-            "criteria": criteria_of(spec, self.rows.last, self.rows.evidence),
-            "answer": self.rows.answer,
-            "tone": _TONES[row.status],
-            "facts": self._facts(),
-            "chain": self._chain(),
-            **(self.checks() if self.checked else {"replay": None, "verify": None}),
-            "machine": machine_data(self._machines[-1] or MACHINE),
-            "chunk": CHUNK,
-            "rows": self.rows.wire(),
-            "calls": [self._call(index, call) for index, call in enumerate(calls)],
-            "limits": [asdict(item) for item in used_of(spec, self.rows.last)] if spec is not None else [],
-            "policy": policy_with_calls(spec, calls, self.rows.refused) if spec is not None else None,
-            "cost": cost_of(self.rows, calls),
-            "documents": self._documents(),
-            "erasures": self._erasures(),
-            "amendments": self._amendments(),
-            "forks": self._forks(),
-            "tasks": self._tasks(),
-        }
-
-    def _spec(self) -> Spec | None:
-        """Return the spec in force, None once erased."""
-        try:
-            spec = self.journal.spec(self.run_id)
-            for row in self._breaks:
-                if "spec" in row.request and row.run == self.row.run:
-                    spec = amend_spec(spec, self.journal.payload(row.run, row.request["spec"]["n"]).body)
-        except UNREADABLE:
-            return None
-        return spec
-
-    def _facts(self) -> list[list[str]]:
-        data = spec_data(self.journal, self.row)
-        profile = data.get("profile")
-        stage = profile.get("stage") if isinstance(profile, dict) else None
-        told = [
-            ("paor", data.get("engine")),
-            ("mode", data.get("mode")),
-            ("stage", stage),
-            ("language", data.get("language")),
-            ("task type", data.get("task_type")),
-            ("machine", "the host's own" if data.get("host_machine") else None),
-            ("context", data.get("context")),
-        ]
-        return [[name, str(value)] for name, value in told if value]
+            told = self.story()
+            return {
+                "story": told.wire(first),
+                "exact": exact_arguments(told.calls),
+                "line": line or run_line(self.journal, self.row),
+                "chain": self._chain(),
+                **(self.checks() if self.checked else {"replay": None, "verify": None}),
+                "machine": machine_data(self._machines[-1] or MACHINE),
+                "chunk": CHUNK,
+                "amendments": self._amendments(),
+                "forks": [{"id": run_id, "seq": seq} for run_id, seq in self.journal.forks(self.run_id)],
+                "tasks": [run_line(self.journal, row) for row in called_runs(self.journal, self.row)],
+            }
 
     def _chain(self) -> dict[str, Any]:
         parts = [
@@ -315,7 +287,7 @@ class RunView:
         return {"replay": self._replay(), "verify": {"defects": defects[:_SHOWN], "count": len(defects)}}
 
     def _replay(self) -> dict[str, Any]:
-        cases: list[GuardContext] | None = [] if self.rows.count <= CHUNK else None
+        cases: list[GuardContext] | None = [] if self.count <= CHUNK else None
         try:
             found = replay(self.journal, self.run_id, cases=cases)
         except PaorError as error:
@@ -355,96 +327,23 @@ class RunView:
         except PaorError as error:
             return [str(error)]
 
-    def _call(self, index: int, call: RunCall) -> dict[str, Any]:
-        rows, place = self.rows, self.rows.decided_at[index]
-        asked = call.asked_at
-        return {
-            "seq": call.seq,
-            "last": rows.ends[index],
-            "step": call.step,
-            "action": call.action,
-            "tool": call.tool,
-            "effect": call.effect,
-            "args": arguments_of(call.arguments),
-            "outcome": call.outcome,
-            "result": call.result,
-            "key": rows.keys[index],
-            "took_us": call.ended_at - call.started_at if call.ended_at and call.started_at else None,
-            "cost_micro": rows.costs[index],
-            "caller": call.caller,
-            "decided": [
-                {
-                    "decision": item.decision,
-                    "actor": item.actor,
-                    "reason": item.reason,
-                    "at": item.at,
-                    "after_us": item.at - asked if asked else None,
-                    "seq": place[order] if order < len(place) else None,
-                }
-                for order, item in enumerate(call.decided)
-            ],
-        }
-
     def _stored(self) -> list[StoredDocument]:
         """Return the documents, read again once there are more rows."""
-        if self._documents_at[0] != self.rows.count:
-            self._documents_at = self.rows.count, self.journal.documents(self.run_id)
+        if self._documents_at[0] != self.count:
+            self._documents_at = self.count, self.journal.documents(self.run_id)
         return self._documents_at[1]
-
-    def _documents(self) -> list[dict[str, Any]]:
-        found = []
-        for item in self._stored():
-            payload = self.journal.find_payload(self.row.run, item.payload)
-            found.append(
-                {
-                    "number": item.number,
-                    "label": item.label,
-                    "name": item.name,
-                    "mime": item.mime,
-                    "bytes": item.bytes,
-                    "digest": item.digest,
-                    "given": is_given(self.row, item.label),
-                    "erased": payload is None or payload.body is None,
-                    "text": f"{self.row.run}.{item.payload}",
-                }
-            )
-        return found
-
-    def _erasures(self) -> list[dict[str, Any]]:
-        return [
-            {"at": item.at, "reason": item.reason, "by": item.by, "payloads": _ranges(item.payloads)}
-            for part in self.parts
-            for item in self.journal.erasures(part)
-        ]
 
     def _amendments(self) -> list[dict[str, Any]]:
         found = []
-        for row in self._breaks:
-            if "spec" in row.request:
-                body = self.journal.payload(row.run, row.request["spec"]["n"]).body
-                data = orjson.loads(body) if body is not None else {}
-                found.append({"seq": row.seq, "parts": sorted(data) if isinstance(data, dict) else []})
+        for row in self.told.amended:
+            body = self.journal.payload(row.run, row.request["spec"]["n"]).body
+            data = orjson.loads(body) if body is not None else {}
+            found.append({"seq": row.seq, "parts": sorted(data) if isinstance(data, dict) else []})
         return found
-
-    def _forks(self) -> list[dict[str, Any]]:
-        return [{"id": run_id, "seq": seq} for run_id, seq in self.journal.forks(self.run_id)]
-
-    def _tasks(self) -> list[dict[str, Any]]:
-        return [run_line(self.journal, row) for row in called_runs(self.journal, self.row)]
 
 
 _SHOWN = 50
 """Differences and defects that are named; all are counted."""
-
-_TONES = {"done": "done", "failed": "failed", "waiting": "waits", "running": "runs"}
-"""By status of a run how the page colours it."""
-
-
-def _ranges(text: str) -> str:
-    try:
-        return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges_of(text))
-    except ValueError:
-        return ""
 
 
 @lru_cache(maxsize=32)

@@ -40,7 +40,7 @@ class JournalView:
 
     def part(self, name: str) -> dict[str, Any]:
         """
-        Return one part: ``index``, ``run/ID`` or ``rows/ID/CHUNK``.
+        Return one part: ``index``, ``run/ID`` or ``run/ID/FIRST`` with the story's rows from that number on, or ``rows/ID/CHUNK``.
 
         Raises:
             UsageError: There is no such part.
@@ -51,9 +51,10 @@ class JournalView:
         run_id, _, number = rest.partition("/")
         if name == "index":
             return self.index()
-        if kind == "run" and run_id and not number:
-            found = self.run(run_id).head()
-        elif kind == "rows" and number.isascii() and number.isdigit() and len(number) < 9:
+        is_number = number.isascii() and number.isdigit() and len(number) < 9
+        if kind == "run" and run_id and (is_number or name == f"run/{run_id}"):
+            found = self.run(run_id).head(first=int(number or 0))
+        elif kind == "rows" and is_number:
             found = self.run(run_id).chunk(int(number))
         else:
             raise UsageError(f"the page has no part {name[:80]!a}")
@@ -103,10 +104,6 @@ class JournalView:
         """Return what the list says of one run."""
         return self.clean(run_line(self.journal, self.journal.run(run_id)))
 
-    def entries(self, run_id: str, first: int) -> list[dict[str, Any]]:
-        """Return the rows of a run from *first* on, as the list of rows has them."""
-        return self.run(run_id).entries(first)
-
     def checks(self, run_id: str) -> dict[str, Any]:
         """Return what a replay and a verification of a run find, ``replay`` and ``verify`` of its part."""
         return self.clean(RunView(self.journal, run_id, checked=False).checks())
@@ -131,7 +128,7 @@ def _texts(value: Any) -> Iterator[str]:
         yield from value
         for item in value.values():
             yield from _texts(item)
-    elif isinstance(value, list):
+    elif isinstance(value, list | tuple):
         for item in value:
             yield from _texts(item)
 
@@ -142,8 +139,6 @@ def _scrubbed(value: Any, scrub: Scrubber) -> Any:
         return scrub(value)
     if isinstance(value, dict):
         return {scrub(name): _scrubbed(item, scrub) for name, item in value.items()}
-    if isinstance(value, list):
-        return (
-            value if all(type(item) is int for item in value) else [_scrubbed(item, scrub) for item in value]
-        )
+    if isinstance(value, list | tuple):
+        return [_scrubbed(item, scrub) for item in value]
     return value

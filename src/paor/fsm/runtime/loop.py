@@ -27,6 +27,7 @@ from ...prompts.model import (
     prompt_bytes,
     reasoning_tokens,
     request_label,
+    shown_to,
 )
 from ...prompts.parsing.replies import Invalid
 from ...states.base.errors import OUTDATED, JournalTooOld
@@ -159,7 +160,7 @@ def _ask(
     schema, allowed = drive.kit.reply_schema(kind, run), allowance(limits, run.counters, size)
     call = ModelCall(
         kind,
-        messages,
+        shown_to(model, messages, partial(recall, drive)),
         run.spec.asked_before + run.counters.calls,
         schema,
         time_left_s(run),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -26,6 +27,7 @@ from ...prompts.model import (
     prompt_bytes,
     reasoning_tokens,
     request_label,
+    shown_to,
 )
 from ...states.base.errors import ToolError
 from ...states.records.actions import Intent, StoredText
@@ -197,6 +199,7 @@ class CallContext:
         self.deps = deps
         self.policy = run.spec.policy
         self.limits = run.spec.limits
+        self.takes_pictures = bool(run.spec.pictures)
         self.timeout_s = timeout_s
         selection = run.memory.selection
         is_final = selection is not None and selection.origin == "format"
@@ -271,13 +274,13 @@ class CallContext:
     def ask(
         self,
         request: str,
-        documents: Sequence[tuple[str, str]] = (),
+        documents: Sequence[tuple[str, str | bytes]] = (),
         *,
         instructions: str = "",
         format: str = "",
     ) -> str:
         """
-        Return the model's free text on *request*, written from *documents* (name and text).
+        Return the model's free text on *request*, written from *documents* (name and text, or a picture's bytes).
 
         Raises:
             ToolError: The model cannot answer, answers nothing, or the token budget is used up.
@@ -293,7 +296,7 @@ class CallContext:
     async def aask(
         self,
         request: str,
-        documents: Sequence[tuple[str, str]] = (),
+        documents: Sequence[tuple[str, str | bytes]] = (),
         *,
         instructions: str = "",
         format: str = "",
@@ -311,11 +314,11 @@ class CallContext:
             raise _given_up()
         spec = self._run.spec
         room = spec.context_tokens * BYTES_PER_TOKEN // 2 if spec.revision > 1 else None
-        messages = self._kit.prompts.text(_shorten_documents(task, spec.limits.text_chars, room))
+        messages = self._kit.prompts.text(_shortened(task, spec.limits.text_chars, room))
         number, wanted, allowed = self.ledger.reserve(prompt_bytes(messages))
         call = ModelCall(
             "text",
-            messages,
+            shown_to(self._model, messages, lambda place: None),
             number=spec.asked_before + number,
             timeout_s=shorter(time_left_s(self._run), self.timeout_s),
             on_text=self.on_text,
@@ -384,19 +387,24 @@ def messages_text(messages: Sequence[PromptMessage]) -> str:
         return str(pairs).encode("ascii", "backslashreplace").decode()
 
 
-def _shorten_documents(task: TextTask, chars_max: int, bytes_max: int | None) -> TextTask:
-    """Return *task* with its documents cut so that together they fit, the longest ones first."""
-    total = sum(len(text) for _, text in task.documents)
+def _shortened(task: TextTask, chars_max: int, bytes_max: int | None) -> TextTask:
+    """Return *task* with its texts cut so that together they fit, the longest ones first, and its pictures behind them."""
+    texts = [(name, data) for name, data in task.documents if isinstance(data, str)]
+    pictures = [(name, data) for name, data in task.documents if isinstance(data, bytes)]
+    return dataclasses.replace(task, documents=[*_shorten(texts, chars_max, bytes_max), *pictures])
+
+
+def _shorten(texts: list[tuple[str, str]], chars_max: int, bytes_max: int | None) -> list[tuple[str, str]]:
+    total = sum(len(text) for _, text in texts)
     if total > chars_max:
-        allowed = chars_max // max(1, len(task.documents))
-        short = sum(len(text) for _, text in task.documents if len(text) <= allowed)
-        long = [text for _, text in task.documents if len(text) > allowed]
+        allowed = chars_max // max(1, len(texts))
+        short = sum(len(text) for _, text in texts if len(text) <= allowed)
+        long = [text for _, text in texts if len(text) > allowed]
         allowed = max(allowed, (chars_max - short) // max(1, len(long)))
-        documents = [(name, beginning(text, allowed)) for name, text in task.documents]
-        task = TextTask(task.request, documents, task.instructions, task.format)
-        total = sum(len(text) for _, text in task.documents)
-    size = sum(len(text.encode("utf-8", "replace")) for _, text in task.documents)
+        texts = [(name, beginning(text, allowed)) for name, text in texts]
+        total = sum(len(text) for _, text in texts)
+    size = sum(len(text.encode("utf-8", "replace")) for _, text in texts)
     if bytes_max is None or size <= bytes_max:
-        return task
+        return texts
     # what is cut away may be denser than what is kept, so this may take a few rounds; each leaves less
-    return _shorten_documents(task, min(total - 1, total * bytes_max // size), bytes_max)
+    return _shorten(texts, min(total - 1, total * bytes_max // size), bytes_max)

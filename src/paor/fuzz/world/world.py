@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ...fsm.lifecycle.model_facts import Pending
+from ...fsm.lifecycle.options import run_options
 from ...fsm.lifecycle.resume import Continuation, continuation
 from ...fsm.lifecycle.runner import Acquisition
 from ...fsm.lifecycle.start import new_run
@@ -289,9 +290,11 @@ class World(SystemUnderTest):
             warnings.simplefilter("ignore", DeprecationWarning)  # of a mode that is old and works
             if options.get("mode") == "workflow":
                 del options["mode"]
-                new = new_workflow(runner, *given, None, options).unasked()
+                new = new_workflow(runner, *given, None, run_options(options)).unasked()
             else:
-                new = Pending(new_run(runner.settings, runner.ids.salt, *given, **options)).unasked()
+                new = Pending(
+                    new_run(runner.settings, runner.ids.salt, *given, run_options(options))
+                ).unasked()
         self.run_id, self._cancelled = "", None
         self._hold(runner.creation(new), resumed=False)
         self._advance(until_row=False)

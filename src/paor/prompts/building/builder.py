@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import chain
 from typing import Any, NamedTuple
 
 import orjson
 
 from ...states.base.wire import json_text
-from ...states.records.actions import SET_BY_CODE, DocumentRef, Selection
+from ...states.records.actions import PICTURE_ROOM, SET_BY_CODE, DocumentRef, Selection, is_picture
 from ...states.records.conversation import Item, cut_of, own_begin, size_of, with_cut
 from ...states.records.observations import Message
 from ...states.records.requests import RequestKind
@@ -24,7 +25,7 @@ from ...states.run.completion import failed_calls, last_call_failed, output_aske
 from ...states.run.reasons import LIMIT_REASONS, REASONS
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run
-from ..model import PromptMessage
+from ..model import Picture, PromptMessage
 from .conversation import (
     SUMMARY_ASKED,
     UNUSABLE,
@@ -107,10 +108,10 @@ _LINES_KEPT = 100
 
 @dataclass(frozen=True, slots=True)
 class TextTask:
-    """One free-text request of a tool: what to write, from which documents (name and text)."""
+    """One free-text request of a tool: what to write, from which documents (name and text, or a picture's bytes)."""
 
     request: str
-    documents: Sequence[tuple[str, str]]
+    documents: Sequence[tuple[str, str | bytes]]
     instructions: str = ""
     format: str = ""
 
@@ -190,7 +191,10 @@ class PromptBuilder:
         }
         self._instructions = "\n\n".join(filter(None, (spec.instructions, spec.own_instructions)))
         self._inputs = documents_index(spec.documents)
-        sizes = [(document.text, document.payload.bytes) for document in spec.documents]
+        sizes = [
+            readable_size(spec, document.mime, document.payload.bytes, is_text=document.text)
+            for document in spec.documents
+        ]
         self._shown = shown_whole(spec, sizes)
         self._opening: tuple[PromptMessage, ...] | None = None
         self._items, self._fewer = (SpokenItems(), SpokenItems()), (SpokenItems(), SpokenItems())
@@ -280,7 +284,7 @@ class PromptBuilder:
         if all(
             texts(document.payload) is not None
             for document in self._spec.documents
-            if self._is_shown(document)
+            if document.text and self._is_shown(document)
         ):
             self._opening = opening  # nothing in it was erased, which a replay has to see in each request
         items = run.memory.conversation
@@ -313,7 +317,7 @@ class PromptBuilder:
     @property
     def opening_size(self) -> int:
         """Bytes of the head of the conversation, the documents in it included."""
-        shown = (document for document in self._spec.documents if self._is_shown(document))
+        shown = (document for document in self._spec.documents if document.text and self._is_shown(document))
         texts = sum(document.payload.bytes + len(document.name.encode()) + FENCE_BYTES for document in shown)
         told = 0
         if not self._spec.native:  # whatever was read of them by now
@@ -339,20 +343,25 @@ class PromptBuilder:
         if name == "opening":
             return self._messages(template, values)
         if name == "plan":
-            return self._messages(
-                template, values | {"TRANSCRIPT": newest_lines(self._lines_said(), room, room)}
-            )
-        *system, task = self._messages(template, values)
-        head = (*system, *earlier_turns(spec.transcript, room), task)
-        return head
+            values |= {"TRANSCRIPT": newest_lines(self._lines_said(), room, room)}
+        shown = (one for one in spec.documents if not one.text and self._is_shown(one))
+        *system, task = self._messages(
+            template, values, pictures=tuple(Picture(one.payload) for one in shown)
+        )
+        if name == "plan":
+            return (*system, task)
+        return (*system, *earlier_turns(spec.transcript, room), task)
 
     def _documents_read(self, texts: Texts) -> str:
         """Return the index of the input documents, those whole that are small texts, each under its line."""
         shown = {}
         for document in self._spec.documents:
-            text = texts(document.payload) if self._is_shown(document) else None
+            is_shown = self._is_shown(document)
+            text = texts(document.payload) if is_shown and document.text else None
             if text is not None:
                 shown[document.reference] = fence(document.name, text)
+            elif document.is_picture and not is_shown and self._spec.pictures is not None:
+                shown[document.reference] = "    (a picture that you are not shown)"
         return documents_index(self._spec.documents, shown)
 
     def _is_shown(self, document: DocumentRef) -> bool:
@@ -384,7 +393,7 @@ class PromptBuilder:
         return self._messages(template, values)
 
     def text(self, task: TextTask) -> tuple[PromptMessage, ...]:
-        """Return the messages of a free-text request; the documents' texts are fenced as data."""
+        """Return the messages of a free-text request; the documents' texts are fenced as data, and pictures told by their digests."""
         return self._messages(
             parse_template(self._spec.templates["text"], "text"),
             {
@@ -392,8 +401,12 @@ class PromptBuilder:
                 "INSTRUCTIONS": inert(task.instructions),
                 "LANGUAGE": self._spec.language,
                 "FORMAT": task.format,
-                "DOCUMENTS": "\n\n".join(fence(name, text) for name, text in task.documents),
+                "DOCUMENTS": "\n\n".join(
+                    fence(name, data) if isinstance(data, str) else _told_picture(name, data)
+                    for name, data in task.documents
+                ),
             },
+            pictures=tuple(Picture(data=data) for _, data in task.documents if isinstance(data, bytes)),
         )
 
     def _template(self, name: str, static: Mapping[str, str], reply: str) -> tuple[Template, str | None]:
@@ -412,11 +425,15 @@ class PromptBuilder:
         return template.system_text(values, before_rules=self._instructions)
 
     def _messages(
-        self, template: Template, values: Mapping[str, str], system: str | None = None
+        self,
+        template: Template,
+        values: Mapping[str, str],
+        system: str | None = None,
+        pictures: tuple[Picture, ...] = (),
     ) -> tuple[PromptMessage, ...]:
         """Return a template filled with *values*; *system* is its system text where that is known already."""
         system = self._system_text(template, values) if system is None else system
-        user = PromptMessage("user", template.user_text(values))
+        user = PromptMessage("user", template.user_text(values), pictures=pictures)
         return (PromptMessage("system", system), user) if system else (user,)
 
     def _values(self, name: str, run: Run, template: Template) -> dict[str, str]:
@@ -623,6 +640,11 @@ def _results_read(run: Run, selection: Selection, schema: Mapping[str, Any]) -> 
     return "".join(f"\n{message.tool} brought {inert(' '.join(message.summary.split()))}" for message in read)
 
 
+def _told_picture(name: str, data: bytes) -> str:
+    """Return the line of a picture: the row with the prompt holds the digest of what was shown."""
+    return f"{_line(name)}: a picture of {len(data):,} bytes, sha256 {sha256(data).hexdigest()}"
+
+
 def _improvements(run: Run) -> str:
     return "\n".join(f"- {inert(text)}" for text in run.memory.improvements or ())
 
@@ -711,6 +733,11 @@ def shown_whole(spec: Spec, documents: Iterable[tuple[bool, int]]) -> frozenset[
             room -= size
             found.add(place)
     return frozenset(found)
+
+
+def readable_size(spec: Spec, mime: str, size: int, *, is_text: bool) -> tuple[bool, int]:
+    """Return whether a document can be in a conversation's beginning, as text or as a picture, and the bytes that it takes there."""
+    return (True, PICTURE_ROOM) if spec.pictures and is_picture(mime, size) else (is_text, size)
 
 
 def documents_index(documents: Sequence[DocumentRef], shown: Mapping[str, str] = _NONE) -> str:

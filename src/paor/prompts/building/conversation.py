@@ -23,7 +23,7 @@ from ...states.records.actions import StoredText
 from ...states.records.conversation import Item, Piece
 from ...states.records.observations import Message
 from ...states.records.plans import TranscriptMessage
-from ..model import PromptMessage, ToolCall
+from ..model import Picture, PromptMessage, ToolCall
 from ..parsing.replies import DirectAnswer
 from ..parsing.turns import Calls, read_turn
 from .fencing import fence, inert
@@ -199,7 +199,8 @@ def _spoken(item: Item, texts: Texts, model: str) -> PromptMessage | None:
     data = item.role == "user" and not item.run  # of a result, where nothing may open a section
     text = "".join(piece_text(piece, texts, data=data) for piece in item.pieces)
     if item.role != "assistant":
-        return PromptMessage(item.role, text, call_id=item.call)
+        shown = tuple(Picture(piece.picture) for piece in item.pieces if piece.picture is not None)
+        return PromptMessage(item.role, text, call_id=item.call, pictures=shown)
     parts, api = _parts(item, texts) if item.model == model else ((), "")
     calls: tuple[ToolCall, ...] = ()
     source = ""

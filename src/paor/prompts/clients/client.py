@@ -31,6 +31,7 @@ from ..model import (
     Reply,
     estimated_usage,
     prompt_bytes,
+    without_pictures,
 )
 from ..parsing.json_reading import after_thinking
 from ..parsing.provider_schema import plain_schema, without_patterns
@@ -268,9 +269,15 @@ class RemoteModel(Connection):
         return None if facts is None else facts.context_tokens
 
     @property
+    def takes_pictures(self) -> bool | None:
+        """Whether it is shown pictures: the providers' own models are; of another server None until it has said so or refused one."""
+        facts = self._facts
+        return None if facts is None else facts.takes_pictures
+
+    @property
     def _facts(self) -> ServerFacts | None:
         if self.official:
-            return ServerFacts(True, listed_context(self._model))
+            return ServerFacts(True, listed_context(self._model), True)
         return self._seen or (KNOWN.get(self._place_key) if self._is_own else None)
 
     @property
@@ -640,7 +647,16 @@ def _with_plain_tools(call: ModelCall) -> ModelCall:
     return replace(call, tools=tuple(tools))
 
 
-_CHANGED = {"schemas": _with_plain_tools, "pattern": _with_fewer_patterns, "system": without_system}
+def _with_words_for_pictures(call: ModelCall) -> ModelCall:
+    return replace(call, messages=without_pictures(call.messages))
+
+
+_CHANGED = {
+    "pictures": _with_words_for_pictures,
+    "schemas": _with_plain_tools,
+    "pattern": _with_fewer_patterns,
+    "system": without_system,
+}
 """How a request looks without a feature that every interface has."""
 
 

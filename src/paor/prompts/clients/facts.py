@@ -36,10 +36,12 @@ class ServerFacts(Struct, frozen=True):
     Attributes:
         calls_tools: Whether it calls tools, and the server reads its calls.
         context_tokens: Tokens of a request and its reply together; None if nobody says.
+        takes_pictures: Whether the model looks at pictures; None if nobody says, so that the first one shows it.
     """
 
     calls_tools: bool
     context_tokens: int | None = None
+    takes_pictures: bool | None = None
 
 
 class ServerQuestion(Struct, frozen=True):
@@ -111,18 +113,18 @@ def facts_plan(model: str, models_url: str, *, calls: bool) -> FactsPlan:
     """
     told = yield from _told(model, models_url)
     if not calls:
-        return ServerFacts(bool(told.calls_tools), told.context_tokens), told.calls_tools is not None
+        return told.facts(), told.calls_tools is not None
     if told.calls_tools is not None and not (told.is_ollama and told.context_tokens is None):
-        return ServerFacts(told.calls_tools, told.context_tokens), True
+        return told.facts(), True
     reply = yield PROBE
     if not isinstance(reply, Reply):
-        return ServerFacts(bool(told.calls_tools), told.context_tokens), isinstance(reply, Mapping)
+        return told.facts(), isinstance(reply, Mapping)
     called = isinstance(read_turn(reply.text, chars_max=ANSWER_BYTES, finish=reply.finish), Calls)
     now = told
     if told.context_tokens is None:  # the model may be loaded only now
         now = yield from _told(model, models_url)
     known = told.calls_tools if told.calls_tools is not None else now.calls_tools
-    facts = ServerFacts(called if known is None else known, now.context_tokens)
+    facts = ServerFacts(called if known is None else known, now.context_tokens, now.takes_pictures)
     return facts, known is not None or called or reply.finish != "length"
 
 
@@ -131,7 +133,12 @@ class _Told(Struct):
 
     calls_tools: bool | None = None
     context_tokens: int | None = None
+    takes_pictures: bool | None = None
     is_ollama: bool = False
+
+    def facts(self) -> ServerFacts:
+        """Return them where it need not, or cannot, be tried whether tools are called."""
+        return ServerFacts(bool(self.calls_tools), self.context_tokens, self.takes_pictures)
 
 
 def _told(model: str, models_url: str) -> Generator[ServerQuestion, Answer, _Told]:
@@ -150,8 +157,9 @@ def _told(model: str, models_url: str) -> Generator[ServerQuestion, Answer, _Tol
         if data is None:  # nobody is there, or not yet
             break
         if isinstance(data, Mapping) and data:
-            calls_tools, context = read(data, model)
+            calls_tools, context, sees = read(data, model)
             told.calls_tools = calls_tools if told.calls_tools is None else told.calls_tools
+            told.takes_pictures = sees if told.takes_pictures is None else told.takes_pictures
             told.context_tokens = context or told.context_tokens
             told.is_ollama = told.is_ollama or (read is _of_loaded and isinstance(data.get("models"), list))
         if told.calls_tools is not None and told.context_tokens is not None:
@@ -161,7 +169,7 @@ def _told(model: str, models_url: str) -> Generator[ServerQuestion, Answer, _Tol
 
 # -- reading ---------------------------------------------------------------------------------------------------------
 
-_Read = tuple[bool | None, int | None]
+_Read = tuple[bool | None, int | None, bool | None]
 _CONTEXTS = ("max_model_len", "context_length", "context_window", "max_context_length", "max_input_tokens")
 """How vLLM, OpenRouter and Together, Groq, Mistral, and Anthropic call it in their lists."""
 
@@ -174,18 +182,18 @@ def _of_list(data: Mapping[str, Any], model: str) -> _Read:
     if context is None and isinstance(meta, Mapping):
         context = _tokens(meta.get("n_ctx"))
     takes, can = entry.get("supported_parameters"), entry.get("capabilities")
+    built = entry.get("architecture")
+    inputs = built.get("input_modalities") if isinstance(built, Mapping) else None
     if isinstance(takes, list):
-        return "tools" in takes, context
-    calls = can.get("function_calling") if isinstance(can, Mapping) else None
-    return calls if isinstance(calls, bool) else None, context
+        return "tools" in takes, context, "image" in inputs if isinstance(inputs, list) else None
+    return _flag(can, "function_calling"), context, _flag(can, "vision")
 
 
 def _of_props(data: Mapping[str, Any], model: str) -> _Read:
     """Read llama.cpp's properties; the context is that of one slot."""
     can, settings = data.get("chat_template_caps"), data.get("default_generation_settings")
-    calls = can.get("supports_tool_calls") if isinstance(can, Mapping) else None
     context = _tokens(settings.get("n_ctx")) if isinstance(settings, Mapping) else None
-    return calls if isinstance(calls, bool) else None, context
+    return _flag(can, "supports_tool_calls"), context, _flag(data.get("modalities"), "vision")
 
 
 def _of_show(data: Mapping[str, Any], model: str) -> _Read:
@@ -195,18 +203,23 @@ def _of_show(data: Mapping[str, Any], model: str) -> _Read:
     words = [line.split() for line in lines]
     given = next((pair[1] for pair in words if len(pair) == 2 and pair[0] == "num_ctx"), "")
     context = _tokens(int(given)) if given.isascii() and given.isdigit() and len(given) < 10 else None
-    return "tools" in can if isinstance(can, list) else None, context
+    return ("tools" in can, context, "vision" in can) if isinstance(can, list) else (None, context, None)
 
 
 def _of_loaded(data: Mapping[str, Any], model: str) -> _Read:
     """Read which models Ollama has loaded, with the context that each has got."""
-    return None, _tokens(_entry(data.get("models"), model, "name").get("context_length"))
+    return None, _tokens(_entry(data.get("models"), model, "name").get("context_length")), None
 
 
 def _entry(entries: object, model: str, name: str) -> Mapping[str, Any]:
     found = [one for one in entries if isinstance(one, Mapping)] if isinstance(entries, list) else []
     named: Iterator[Mapping[str, Any]] = (one for one in found if one.get(name) in (model, f"{model}:latest"))
     return next(named, found[0] if len(found) == 1 else {})
+
+
+def _flag(values: object, name: str) -> bool | None:
+    flag = values.get(name) if isinstance(values, Mapping) else None
+    return flag if isinstance(flag, bool) else None
 
 
 def _tokens(value: object) -> int | None:

@@ -30,12 +30,15 @@ ASKS: Final = {
 }
 """How a reader or a heading names each kind that can be listed, in the order in which an answer names them."""
 _OBLIGES: Final = pattern(
-    r"shall|must|(?:is|are|be|being) (?:\w+ )?(?:required|obliged|obligated|bound|committed) to|(?:is|are|be) (?:\w+ )?responsible for"
+    r"shall|must|(?:is|are|be|being) (?:\w+ )?(?:required|obliged|obligated|bound|committed) to|(?:is|are|be) (?:\w+ )?(?:responsible for|expected to)"
     r"|(?:agrees?|undertakes?|covenants?|commits?|promises?|warrants?)(?: itself| themselves)? (?:to|that|not to)|ha(?:s|ve) to"
     r"|needs?|requires?|may (?:not|only)|(?:is|are) (?:not (?:allowed|permitted|entitled) to|prohibited|forbidden)|obligations? to"
-    r"|duty to|(?:supplier|customer|contractor|client|seller|buyer|vendor|provider|licens(?:or|ee)|tenant|landlord|less(?:or|ee)"
-    r"|employ(?:er|ee)|company|consultant|borrower|lender|bank|insurer|part(?:y|ies)|user|member|participant|applicant|we|you) will"
+    r"|(?:dut|responsibilit)(?:y|ies) to|pledges? (?:to|that)|(?:supplier|customer|contractor|client|seller|buyer|vendor|provider|licens(?:or|ee)|tenant|landlord|less(?:or|ee)"
+    r"|employ(?:er|ee)|company|consultant|borrower|lender|bank|insurer|part(?:y|ies)|(?:user|member|participant|applicant|maintainer|team|committee|board|chair|secretary)s?|we|you) will"
+    r"|(?:complaint|report|request|claim|application)s? will be"
 )
+"""What obliges somebody by name, or whoever says "we"."""
+_ORDERS: Final = re.compile(r"(?:please,? )?(?:do not|don['’]t|never) \w", re.IGNORECASE)
 _EXEMPT: Final = pattern(
     r"(?:shall|must|will) (?:mean|be (?:deemed|construed|governed|interpreted|understood|binding|effective)|prevail|survive|commence"
     r"|continue|expire|remain (?:in|valid|un)|come into|enter into force|take effect|become effective|apply|have the meaning)"
@@ -71,7 +74,7 @@ _LIMIT = pattern(
 """What before a time makes it a deadline."""
 _NOTICE = re.compile(
     r"['’]?\W{0,3}(?:is the last day|(?:is|are|falls) due|(?:\w+\W{1,2}){0,2}?(?:notice|before|prior to"
-    r"|after|following|of (?:receipt|the (?:date|invoice|receipt|delivery|notice))|from (?:receipt|delivery|signature|invoice|the (?:date|day))"
+    r"|after|following|of (?:receipt|the (?:date|invoice|receipt|delivery|notice))|from (?:receipt|delivery|signature|invoice|enactment|the (?:date|day|time|moment|end|start))"
     r"|in advance|beforehand|net))\b",
     re.IGNORECASE,
 )
@@ -79,6 +82,8 @@ _NOTICE = re.compile(
 _LASTING = pattern(
     r"(?:for|during|dated|over|lasts?|every|past|of|from|since|after|between)(?:\W{1,3}(?:the|a|initial|\d+))?\W{0,3}$"
 )
+_AFTER = re.compile(r"(?<!\w)after\W{1,3}$", re.IGNORECASE)
+"""What before a period makes its end a date."""
 _NOUN = pattern(
     r"(?:moved|postponed|rescheduled|extended|brought forward)\b.{0,80}?\b(?:to|until)|stays at|(?:delivery|closing|expiry|end|due) dates?"
     r"|notice periods?|periods? of notice|time limits?|payment terms?|(?:response|delivery|lead) times?"
@@ -87,7 +92,7 @@ _PHRASE = pattern(
     r"not? later than|at the latest|deadlines?|due dates?|on or before|net \d\d|due (?:on|by)|overdue|eod"
 )
 _PROMPT = pattern(
-    r"as soon as possible|asap|without (?:undue )?delay|immediately|promptly|(?:first|last) (?:\w+ )?day of (?:each|every|the) \w+"
+    r"as soon as possible|asap|before (?:each|every) \w+|without (?:undue )?delay|immediately|promptly|(?:first|last) (?:\w+ )?day of (?:each|every|the) \w+"
 )
 
 
@@ -103,7 +108,8 @@ def kinds_of(unit: Unit) -> frozenset[str]:
     if unit.form in ("code", "intro") or text.endswith("?"):
         return frozenset()
     found = set[str]()
-    if ("obligation" in headed and unit.form != "sentence") or _OBLIGES.search(_EXEMPT.sub(" ", text)):
+    obliges = _OBLIGES.search(_EXEMPT.sub(" ", text)) or _ORDERS.match(unit.text.lstrip("*_ "))
+    if ("obligation" in headed and unit.form != "sentence") or obliges:
         found.add("obligation")
     times = list(_TIME.finditer(text))
     if any(time["date"] for time in times):
@@ -123,6 +129,7 @@ def _is_deadline(text: str, times: list[re.Match[str]], *, obliges: bool, headed
     for time in times:
         before = text[max(0, time.start() - 48) : time.start()]
         limited = (obliges and time["date"]) or (time in named and _NOTICE.match(text, time.end()))
-        if _LIMIT.search(before) or (limited and not _LASTING.search(before)):
+        waits = time["period"] and _AFTER.search(before)
+        if _LIMIT.search(before) or waits or (limited and not _LASTING.search(before)):
             return True
     return False

@@ -123,6 +123,9 @@ _PAGE = re.compile(
     r"(?:.{0,60}\b)?(?:page|seite|p\.) ?\d{1,4}(?: ?(?:of|von|/) ?\d{1,4})?|[-–] ?\d{1,4} ?[-–]|\d{1,3}",
     re.IGNORECASE,
 )
+_PAGE_MARK = re.compile(r"\[page \d{1,4}\]")
+_CELL_MARK = re.compile(r"\| ?\[([A-Z]{1,3}\d{1,7}|row \d{1,9})\]")
+"""What a reader of documents adds where a text does not show its own places."""
 _NUMBERED = re.compile(
     r"(?:(?:§+|section|article|clause|artikel|chapter|part|annex|appendix|schedule)\s*[\dIVXLC]{1,5}\b|\d{1,2}(?:\.\d{1,2}){0,3}\.?(?=\s)"
     r"|[IVX]{1,5}\.)\s*[:–—-]?\s*(\D*)",
@@ -147,7 +150,8 @@ class Unit:
         heading: The nearest heading above, without its marks; empty if there is none.
         intro: What introduces the list or table that this is in, ending in a colon.
         follows: Whether it continues the paragraph of the unit before it.
-        clause: The number of the clause that it is in: "4.2"; empty if there is none.
+        page: The page or the cell that it is on: "page 2", "A7"; empty where the text does not say.
+        clause: The clause or item that it is in: "clause 4.2 (a)", "item 3"; empty if there is none.
     """
 
     text: str
@@ -155,6 +159,7 @@ class Unit:
     heading: str = ""
     intro: str = ""
     follows: bool = False
+    page: str = ""
     clause: str = ""
 
 
@@ -193,8 +198,8 @@ def _ends_sentence(text: str, stop: re.Match[str]) -> bool:
 
 def units(text: str, *, units_max: int) -> tuple[list[Unit], bool]:
     """Read *text*, Markdown or plain, into at most *units_max* units in their order; the second says whether that is all."""
-    reader = _Reader()
-    lines = [fold(line) for line in text.rstrip().splitlines()]
+    reader = _Reader(page="page 1" if _PAGE_MARK.search(text) else "")
+    lines = [fold(line) for line in _PAGE_MARK.sub(r"\n\g<0>\n", text.rstrip()).splitlines()]
     for line, below in zip_longest(lines, lines[1:]):
         if len(reader.out) > units_max:
             break
@@ -212,7 +217,9 @@ class _Reader:
     form: str = "sentence"
     heading: str = ""
     intro: str = ""
+    page: str = ""
     clause: str = ""
+    item: str = ""
     fence: bool = False
     header: tuple[str, ...] | None = None
 
@@ -222,6 +229,9 @@ class _Reader:
         if line.startswith(("```", "~~~")):
             self.flush()
             self.fence = not self.fence
+        elif _PAGE_MARK.fullmatch(line):
+            self.flush()
+            self.page = line[1:-1]
         elif self.fence:
             self._emit(line, "code")
         elif _UNDERLINE.fullmatch(line) and len(self.block) == 1 and self.form == "sentence":
@@ -242,7 +252,7 @@ class _Reader:
     def _open(self, title: str) -> None:
         self.flush()
         self.heading, self.intro, self.header = title.strip("*_: ")[:200], "", None
-        self.clause = ""
+        self.clause = self.item = ""
 
     def _words(self, line: str) -> None:
         """Add a line of running text: to the open block, or as the start of one."""
@@ -250,12 +260,22 @@ class _Reader:
         introduced = last.endswith(":") if last else bool(self.intro)
         if item and (introduced or not re.match(r"\(\d", line)):  # else "(1)" is the number of a paragraph
             self.flush()
+            self._label(re.sub(r"\W", "", item[0]))
             self.form, line = "item", line[item.end() :]
         elif last and _OPENS.match(line) and (last.endswith(_ENDS) or len(last) < 60):
             self.flush()  # a paragraph begins although no blank line is above it
-        if not self.block and (numbered := _CLAUSE.match(line)):
-            self.clause = numbered[1]
+        if not self.block and self.form != "item":
+            self.item, self.clause = "", "" if self.clause.startswith("item") else self.clause
+            if numbered := _CLAUSE.match(line):
+                self.clause = f"clause {numbered[1]}"
         self.block.append(line)
+
+    def _label(self, number: str) -> None:
+        """Take the number of an item: of a clause or of a list, or the letter of a part of one."""
+        if number.isdigit() and "." not in self.clause:
+            self.clause, self.item = f"{'item' if self.heading else 'clause'} {number}", ""
+        else:
+            self.item = number and f"({number})"
 
     def _is_title(self, line: str, below: str | None) -> bool:
         """Return whether *line*, which no mark makes a heading, is one: what is lost as a heading is never quoted."""
@@ -276,6 +296,8 @@ class _Reader:
 
     def _row(self, line: str, *, delimited: bool) -> None:
         """Read one row of a table: its header, its dashes, or values; of two cells without a header the first names the second."""
+        marked = _CELL_MARK.match(line)
+        line = line[marked.end() :] if marked else line
         bars = re.split(r"(?<!\\)\|", line.removeprefix("|").removesuffix("|"))[:40]
         cells = [re.sub(r"\*\*|\\(?=\|)", "", cell).strip()[:CELL_CHARS_MAX] for cell in bars]
         if self.header is None:
@@ -290,7 +312,8 @@ class _Reader:
         if not heads and len(cells) == 2:
             heads, cells = (cells[0].strip(":"),), cells[1:]
         pairs = [pair for pair in zip_longest(heads, cells, fillvalue="") if pair[1].strip("-–— ")]
-        self._emit("; ".join(f"{head}: {cell}" if head else cell for head, cell in pairs), "row", self.intro)
+        text = "; ".join(f"{head}: {value}" if head else value for head, value in pairs)
+        self._emit(text, "row", self.intro, page=marked[1] if marked else None)
 
     def flush(self) -> None:
         """Emit the open block, and keep its last sentence as the introduction of what follows if it ends in a colon."""
@@ -306,13 +329,16 @@ class _Reader:
         if form == "sentence" and text.endswith(":") and len(pieces[-1]) <= ITEM_CHARS_MAX:
             self.intro = pieces[-1]
 
-    def _emit(self, text: str, form: str, intro: str = "", *, follows: bool = False) -> None:
+    def _emit(
+        self, text: str, form: str, intro: str = "", *, follows: bool = False, page: str | None = None
+    ) -> None:
         """Add one unit if it holds a letter or a digit; a sentence that introduces it is quoted with it only."""
         if not any(map(str.isalnum, text)):
             return
         if intro and self.out and self.out[-1].text == intro:
             self.out[-1] = replace(self.out[-1], form="intro")
-        self.out.append(Unit(text, form, self.heading, intro, follows, self.clause))
+        page, clause = self.page if page is None else page, f"{self.clause} {self.item}".strip()
+        self.out.append(Unit(text, form, self.heading, intro, follows, page, clause))
 
 
 def _delimits(line: str) -> bool:

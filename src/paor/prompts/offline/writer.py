@@ -140,11 +140,13 @@ class Quotation:
         text: A sentence, list item or line of code, as its source has it but for white space; of a table row, its cells.
         source: The name of its source.
         heading: The nearest heading above it; empty if there is none.
+        place: How a person finds it there: ``page 2, Payment``, ``clause 4.2``, ``Prices!A7``.
     """
 
     text: str
     source: str
     heading: str
+    place: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +222,12 @@ def write(
             sections.append(section)
     text, shown = _render(sections, chars_max)
     findings = tuple(
-        Quotation(corpus.passage(place), corpus.names[corpus.origin[place]], corpus.units[place].heading)
+        Quotation(
+            corpus.passage(place),
+            corpus.names[corpus.origin[place]],
+            corpus.units[place].heading,
+            _place(place, corpus),
+        )
         for finding in shown
         for place in finding.places
     )
@@ -281,12 +288,19 @@ def _render(sections: Sequence[_Section], chars_max: int) -> tuple[str, list[_Fi
 
 
 def _cited(place: int, corpus: Corpus) -> str:
-    """Return the name of the source of the unit at *place*, with the heading above it, and its clause where it does not begin with it."""
-    unit = corpus.units[place]
-    quoted = corpus.passage(place)
-    clause = f"clause {unit.clause}" if unit.clause and not quoted.startswith(unit.clause) else ""
-    names = (corpus.names[corpus.origin[place]], shortened(unit.heading, HEADING_CHARS_MAX), clause)
+    """Return the name of the source of the unit at *place*, and where in it that is."""
+    names = (corpus.names[corpus.origin[place]], _place(place, corpus))
     return ", ".join(escape(name, start=False) for name in names if name)
+
+
+def _place(place: int, corpus: Corpus) -> str:
+    """Return the page or cell of a unit, the heading above it, and its clause where the unit does not begin with that."""
+    unit = corpus.units[place]
+    heading = shortened(unit.heading, HEADING_CHARS_MAX)
+    if unit.form == "row" and unit.page[:1].isupper():
+        return f"{heading.removesuffix(' (hidden)')}!{unit.page}".lstrip("!")
+    is_said = corpus.passage(place).startswith(unit.clause.removeprefix("clause "))
+    return ", ".join(filter(None, (unit.page, heading, "" if is_said else unit.clause)))
 
 
 def _words(place: int, corpus: Corpus) -> str:

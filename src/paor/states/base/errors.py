@@ -3,6 +3,7 @@ Every error that paor raises, split by whose fault it is.
 
 PaorError
     UsageError                  the caller's: a bad argument, an unknown name, an unusable file
+        UnknownOption           an option that nothing takes; the nearest one that is taken is named
         MissingExtra            an optional dependency is not installed
         UnknownRun              no such run in this journal
         IllegalEvent            no row of the table allows this event in this phase
@@ -52,6 +53,10 @@ class PaorError(Exception):
 
 class UsageError(PaorError, ValueError):
     """The caller passed something that cannot be used; nothing was started or changed."""
+
+
+class UnknownOption(UsageError, TypeError):
+    """An option has a name that nothing here takes, as of a misspelt one; nothing was started or changed."""
 
 
 class MissingExtra(UsageError, ImportError):

@@ -131,6 +131,17 @@ class StoredText(Stored, frozen=True, gc=False):
         return {"n": self.n, "digest": self.digest, "bytes": self.bytes}
 
 
+PICTURE_BYTES_MAX = 3_750_000
+"""Of a picture that is shown to a model: more are over Anthropic's 5 MB once they are base64 (its reference, read 2026-11)."""
+PICTURE_ROOM = 4_800
+"""Bytes of a context that a picture counts as: 1,600 tokens, the most that providers count for one of usual size."""
+
+
+def is_picture(mime: str, size: int) -> bool:
+    """Return whether a document can be shown to a model as a picture: one of the kinds that all providers take, and not too large."""
+    return mime in ("image/png", "image/jpeg", "image/gif", "image/webp") and size <= PICTURE_BYTES_MAX
+
+
 class DocumentRef(Stored, frozen=True, gc=False):
     """
     One document a run holds: its number within the run, where it stands and where its bytes are.
@@ -146,6 +157,11 @@ class DocumentRef(Stored, frozen=True, gc=False):
     mime: str
     payload: StoredText
     text: bool = False
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether it can be shown to a model as a picture."""
+        return is_picture(self.mime, self.payload.bytes)
 
     @property
     def reference(self) -> str:

@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from ..base.wire import Stored
-from .actions import StoredText
+from .actions import PICTURE_ROOM, StoredText
 
 
 class Piece(Stored, frozen=True, gc=False):
@@ -24,16 +24,19 @@ class Piece(Stored, frozen=True, gc=False):
         words: Said by the engine.
         text: Payload of the text behind them; None for none.
         bytes: How many of its bytes are shown, at most; 0 for all.
+        picture: Payload of a picture that is shown with the words.
     """
 
     words: str = ""
     text: StoredText | None = None
     bytes: int = 0
+    picture: StoredText | None = None
 
     @property
     def size(self) -> int:
         """Bytes that it has at most."""
-        return len(self.words.encode()) + (0 if self.text is None else self.bytes or self.text.bytes)
+        shown = PICTURE_ROOM * (self.picture is not None)
+        return len(self.words.encode()) + shown + (0 if self.text is None else self.bytes or self.text.bytes)
 
 
 class Item(Stored, frozen=True, gc=False, kw_only=True):
@@ -73,8 +76,8 @@ class Item(Stored, frozen=True, gc=False, kw_only=True):
     @property
     def places(self) -> Iterator[StoredText]:
         """Every stored text that it refers to."""
-        yield from (piece.text for piece in self.pieces if piece.text is not None)
-        yield from (place for place in (self.parts, self.asked, self.brief) if place is not None)
+        told = [place for piece in self.pieces for place in (piece.text, piece.picture)]
+        yield from (place for place in (*told, self.parts, self.asked, self.brief) if place is not None)
 
 
 class Cut(Stored, frozen=True, gc=False):

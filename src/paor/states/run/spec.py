@@ -143,6 +143,7 @@ class Spec(BaseModel):
         host_templates: Names of those that its engine was given; the others are paor's.
         model: Name of the model, for people and for replay.
         documents: Input documents.
+        pictures: Whether pictures are shown to the model; None in runs from before they could be.
         connections: Labels of connections; their secrets are never here.
         context: Extra context for selection prompts.
         final_format: Ending of the one last formatting action (``md``), or None.
@@ -196,6 +197,7 @@ class Spec(BaseModel):
     host_templates: tuple[str, ...] = ()
     model: str = "offline"
     documents: tuple[DocumentRef, ...] = ()
+    pictures: bool | None = None
     connections: tuple[str, ...] = ()
     context: str = ""
     final_format: str | None = None

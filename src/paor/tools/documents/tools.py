@@ -5,32 +5,46 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from ...states.base.errors import MissingExtra, ToolError
+from ...states.records.actions import is_picture
 from ..defaults import FORMATS
 from ..tool import Document, Tool, ToolContext, ToolOutput, tool
 from .reports import ENDINGS, MIMES, render_report
+
+if TYPE_CHECKING:
+    from .convert.converter import Converter
 
 EXTRACTED = ".md"
 """What document.extract adds to a file's name: ``contract.pdf`` becomes ``contract.pdf.md``."""
 
 _NOTES_MAX = 18
 """Notes on documents that one call gives; an observation holds 20."""
+PAGES_SHOWN = 8
+"""Most pages of a PDF file that one call shows a model as pictures."""
+_TRANSCRIBE = (
+    "Write down all the text of these pictures as it stands there, and in brackets what else they show."
+)
 TEXT_MIMES = ("text/plain", "text/markdown")
 
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """A document as text, with what it was before."""
+    """A document as text, or as pictures with their names, with what it was before."""
 
     name: str
     text: str
     mime: str
     size_bytes: int
+    pictures: tuple[tuple[str, bytes], ...] = ()
+
+    def given(self, title: str = "") -> list[tuple[str, str | bytes]]:
+        """Return what a model is given of it: its text under a *title*, else its name, or its pictures."""
+        return [*self.pictures] or [(title or self.title, self.text)]
 
     @property
     def title(self) -> str:
@@ -39,9 +53,17 @@ class Readable:
         return stem if "." in stem else self.name
 
 
-def readable(context: ToolContext, documents: Sequence[Document]) -> tuple[list[Readable], list[str]]:
+def readable(
+    context: ToolContext, documents: Sequence[Document], *, looks: bool = False, pages: Sequence[int] = ()
+) -> tuple[list[Readable], list[str]]:
     """
     Return *documents* as texts and notes on those that could not be read or only in part; reading ends when the run does.
+
+    Args:
+        context: Of the call.
+        documents: To be read.
+        looks: Whether pictures and scans are given as pictures, to a model that takes them.
+        pages: Of PDF files that are given so, whatever text they have; of a scan the first ones where none are named.
 
     Raises:
         ToolError: There are documents and none of them can be read.
@@ -61,13 +83,19 @@ def readable(context: ToolContext, documents: Sequence[Document]) -> tuple[list[
                 document.data.encode("utf-8", "replace") if isinstance(document.data, str) else document.data
             )
             try:
-                converted = convert(document.name, data)
+                found = _pictures(convert, document, data, pages, notes) if looks else ()
+                converted = None if found else convert(document.name, data)
             except ConversionError as error:
-                named = document.name in error.message
-                errors.append(error.message if named else f"{document.name}: {error.message}")
+                if not looks or error.code != "scanned":
+                    named = document.name in error.message
+                    errors.append(error.message if named else f"{document.name}: {error.message}")
+                    continue
+                found, converted = _pictures(convert, document, data, range(1, PAGES_SHOWN + 1), notes), None
+            if converted is None:
+                texts.append(Readable(document.name, "", document.mime, document.size_bytes, found))
                 continue
             notes += _told(document.name, converted.notes, context.limits.note_chars)
-            texts.append(Readable(document.name, converted.text, converted.mime, document.size_bytes))
+            texts.append(Readable(document.name, converted.marked, converted.mime, document.size_bytes))
     if errors and not texts:
         raise ToolError("; ".join(errors))
     notes = errors + notes
@@ -76,6 +104,26 @@ def readable(context: ToolContext, documents: Sequence[Document]) -> tuple[list[
             f"{len(notes) - _NOTES_MAX + 1} more notes on documents are left out: read fewer at a time"
         ]
     return texts, notes
+
+
+def _pictures(
+    convert: Converter, document: Document, data: bytes, pages: Sequence[int], notes: list[str]
+) -> tuple[tuple[str, bytes], ...]:
+    """Return what is shown of a picture, or of *pages* of a PDF file; nothing of any other document."""
+    from .convert.registry import sniff_mime
+
+    kind, name = sniff_mime(document.name, data), document.name
+    if is_picture(kind, len(data)):
+        return ((name, data),)
+    wanted = sorted({page for page in pages if page > 0})[:PAGES_SHOWN]
+    if kind != "application/pdf" or not wanted:
+        return ()
+    count, found = convert.pictures(name, data, wanted)
+    shown = [number for number in wanted if number <= count]
+    notes += [
+        f"{name}: pages shown to the model as pictures: {', '.join(map(str, shown))} of {count}"
+    ] * bool(shown)
+    return tuple((f"{name}, page {number}", one) for number, one in zip(shown, found, strict=True))
 
 
 def _told(name: str, notes: Sequence[str], chars_max: int) -> list[str]:
@@ -96,15 +144,23 @@ def extract(
     aiPrompt: Annotated[
         str | None, Field(description="what to extract; leave out for the whole text")
     ] = None,
+    pages: Annotated[
+        list[int] | None, Field(description="numbers of pages of a PDF to look at as pictures")
+    ] = None,
 ) -> ToolOutput:
-    """Read the text of documents: text, Markdown, HTML, CSV, JSON, PDF, Office and OpenDocument files, EPUB, RTF, EML. No scans."""
+    """Read the text of documents: text, Markdown, HTML, CSV, JSON, PDF, Office and OpenDocument files, EPUB, RTF, EML; pictures and scans where the model takes pictures."""
     documents = context.documents(documentList)
     if not documents:
         raise ToolError("document.extract: documentList names no document")
-    texts, notes = readable(context, documents)
+    texts, notes = readable(context, documents, looks=context.takes_pictures, pages=pages or ())
     if aiPrompt:
-        answer = context.ask(aiPrompt, [(item.name, item.text) for item in texts], format="md")
+        given = [one for item in texts for one in item.given(item.name)]
+        answer = context.ask(aiPrompt, given, format="md")
         return ToolOutput(documents=[Document("extract.md", answer, "text/markdown")], notes=notes)
+    texts = [
+        replace(item, text=context.ask(_TRANSCRIBE, item.pictures, format="md")) if item.pictures else item
+        for item in texts
+    ]
     produced = []
     for item in texts:
         is_markdown = item.name.lower().endswith((".md", ".markdown"))
@@ -183,10 +239,13 @@ def process(
     ] = None,
 ) -> ToolOutput:
     """Write a text from documents: a summary, an answer, a comparison, a list."""
-    documents, notes = readable(context, context.documents(documentList or []))
+    documents, notes = readable(context, context.documents(documentList or []), looks=context.takes_pictures)
     named = [
-        (f"{item.title} ({item.mime}, {item.size_bytes} bytes)" if includeMetadata else item.title, item.text)
+        one
         for item in documents
+        for one in item.given(
+            f"{item.title} ({item.mime}, {item.size_bytes} bytes)" if includeMetadata else ""
+        )
     ]
     formats = expectedDocumentFormats or ["md"]
     unknown = [form for form in formats if form.lower().lstrip(".") not in PROCESS_MIMES]

@@ -138,6 +138,7 @@ def context_of(plain: Mapping[str, Any]) -> ToolContext:
         "resumption": Resumption(**resumption) if resumption is not None else None,
     }
     none = {"connection": None, "stopped": lambda: None, "documents": _refuse, "ask": _refuse}
+    given["takes_pictures"] = False
     return cast(ToolContext, SimpleNamespace(**{**plain, **given, **none}))
 
 

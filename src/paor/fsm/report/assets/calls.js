@@ -23,13 +23,27 @@ function workOf(run, call) {
   return sum;
 }
 
+// what the model's requests within a call have cost, in millionths
+function costOf(run, call) {
+  let sum = 0;
+  for (let i = call.seq; i <= call.last && i < run.n; i += 1) sum += run.rows[i].cost_micro;
+  return sum;
+}
+
+// the arguments of a call as texts; numbers that JSON.parse would not keep as they were written come as they were
+const argsOf = (run, call) =>
+  own(run.data.exact, call.seq) ??
+  Object.entries(call.arguments || {}).map(([name, value]) => [name, cut(typeof value === "string" ? value : JSON.stringify(value), 400)]);
+
 function callNode(run, call) {
-  const args = call.args.map(([name, value]) => name + ": " + value).join(", ");
+  const args = argsOf(run, call)
+    .map(([name, value]) => name + ": " + value)
+    .join(", ");
   const work = workOf(run, call),
     meta = [
       work > 0 && dur(work),
       call.effect,
-      call.cost_micro > 0 && "cost " + money(call.cost_micro),
+      costOf(run, call) > 0 && "cost " + money(costOf(run, call)),
       call.last > call.seq ? `rows ${num(call.seq)}–${num(call.last)}` : `row ${num(call.seq)}`,
       call.caller,
     ].filter(Boolean);
@@ -44,7 +58,7 @@ function callNode(run, call) {
         "div.by",
         el("b", decisionOf(one)),
         ` at ${clock(one.at)}`,
-        one.after_us > 0 && ` after ${dur(one.after_us)}`,
+        call.asked_at && one.at > call.asked_at && ` after ${dur(one.at - call.asked_at)}`,
         (one.actor || one.reason) && el("span.sub", ": " + cut([one.actor, one.reason].filter(Boolean).join(": "), 300)),
       ),
     ),
@@ -56,16 +70,15 @@ function callNode(run, call) {
 }
 
 function rowNode(run, i, bad) {
-  const flags = run.flags(i),
+  const {trigger, dest, tool} = run.rows[i],
     lane = run.lane(i),
     long = lane === "person" ? run.since(i) : run.took(i);
-  const tone = run.off(i) ? ".off" : flags & (WAITS | ANSWERED | IN_DOUBT) ? ".turn" : "";
-  const tool = lane === "tool" && run.name("tool", i);
+  const tone = run.off(i) ? ".off" : run.marked(i, TURN) ? ".turn" : "";
   return el(
     "div.row" + tone + (bad >= 0 && i >= bad ? ".broken" : ""),
     el("span.no", num(i)),
-    el("b", cut(run.name("trigger", i), 40)),
-    el("span.to", cut(tool || run.name("dest", i), 60)),
+    el("b", cut(trigger, 40)),
+    el("span.to", cut((lane === "tool" && tool) || dest, 60)),
     el("span.du", long > 999 ? dur(long) : ""),
   );
 }
@@ -77,8 +90,8 @@ class Lists {
       label: "Calls",
       id: "call",
       size: 104,
-      make: i => callNode(run, run.data.calls[i]),
-      pick: i => pick(this.rowOf(run.data.calls[i])),
+      make: i => callNode(run, run.calls[i]),
+      pick: i => pick(this.rowOf(run.calls[i])),
     });
     this.rows = new List({label: "Rows", id: "row", size: 24, fixed: true, make: i => rowNode(run, i, run.bad), pick});
     this.foot = el("span.sub.small");
@@ -91,17 +104,17 @@ class Lists {
       this.rows.box,
     );
     this.fill();
-    this.open(run.data.calls.length ? 0 : 1);
+    this.open(run.calls.length ? 0 : 1);
   }
 
   fill() {
-    this.calls.set(this.run.data.calls.length, true);
+    this.calls.set(this.run.calls.length, true);
     this.rows.set(this.run.n);
     this.count();
   }
 
   count() {
-    const calls = this.run.data.calls,
+    const {calls} = this.run,
       good = calls.filter(call => call.outcome === "ok").length;
     this.foot.textContent = this.rows.box.hidden ? `${num(good)} of ${num(calls.length)} succeeded` : plural(this.run.n, "row");
   }
@@ -117,7 +130,7 @@ class Lists {
   // the row of a call that says most: where it ran, or was kept from it
   rowOf(call) {
     for (let i = call.seq; i <= call.last && i < this.run.n; i += 1)
-      if (this.run.name("trigger", i) === "execute" || this.run.flags(i) & (REFUSED | FAULT)) return i;
+      if (this.run.rows[i].trigger === "execute" || this.run.marked(i, ["refused", "fault"])) return i;
     return call.seq;
   }
 

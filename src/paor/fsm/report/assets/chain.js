@@ -83,8 +83,7 @@ class Chain {
   // whether the list shows what the hashed columns say
   #same(row) {
     const told = JSON.parse(row.canonical),
-      run = this.run,
-      i = row.seq;
-    return ["trigger", "source", "dest"].every(name => told[name] === run.name(name, i)) && Number(told.at) === run.at[i];
+      listed = this.run.rows[row.seq];
+    return ["trigger", "source", "dest"].every(name => told[name] === listed[name]) && Number(told.at) === listed.at;
   }
 }

@@ -3,12 +3,12 @@
 const AFTER = 40;
 
 function sideCard(run, other, told) {
-  const {line, data} = run,
+  const {line} = run,
     more = (name, value, his) => [name, el("span" + (value === his ? "" : ".differs"), value)];
   return el(
     "section.card.side",
     {"aria-label": told},
-    el("div.line", el("span.chip", told), el("span.pill." + (TONES[data.tone] || "runs"), verdictWords(line))),
+    el("div.line", el("span.chip", told), el("span.pill." + toneOf(line), verdictWords(line))),
     el("h2", link("#run/" + encode(run.id), cut(line.objective ?? "(erased)", 300))),
     pairs([
       ["run", hashes(run.id)],
@@ -28,16 +28,16 @@ function pairedRows(left, right, seq) {
     i < run.n
       ? el(
           "td" + (same ? "" : ".differs"),
-          link(`#run/${encode(run.id)}/row-${i}`, run.name("trigger", i)),
-          el("span.sub", " → " + run.name("dest", i)),
-          run.name("tool", i) && el("span.sub.small", " " + cut(run.name("tool", i), 60)),
+          link(`#run/${encode(run.id)}/row-${i}`, run.rows[i].trigger),
+          el("span.sub", " → " + run.rows[i].dest),
+          run.rows[i].tool && el("span.sub.small", " " + cut(run.rows[i].tool, 60)),
         )
       : el("td.sub", "no row");
   const rows = [],
     end = Math.max(left.n, right.n),
     from = Math.max(0, seq - 2);
   for (let i = from; i < Math.min(end, seq + AFTER); i += 1) {
-    const same = i < left.n && i < right.n && left.edge(i) === right.edge(i) && left.name("tool", i) === right.name("tool", i);
+    const same = i < left.n && i < right.n && left.edge(i) === right.edge(i) && left.rows[i].tool === right.rows[i].tool;
     rows.push(
       el("tr" + (i === seq ? ".first" : ""), el("th", {scope: "row"}, num(i)), cell(left, i, same), cell(right, i, same)),
     );
@@ -94,7 +94,7 @@ async function compareView() {
         ? "one of them has not ended"
         : "neither has ended";
   const answers =
-    left.data.answer == null && right.data.answer == null ? "no answer" : found.same_answer ? "same answer" : "another answer";
+    left.story.answer == null && right.story.answer == null ? "no answer" : found.same_answer ? "same answer" : "another answer";
   const notes = [
     found.shared > 0 && `${plural(found.shared, "row")} shared by reference`,
     found.identical && left.id === right.id ? null : ends,

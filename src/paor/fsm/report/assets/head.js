@@ -1,7 +1,7 @@
 // The verdict: did it work, and may I believe it.
 
 const CRITERIA_SHOWN = 6;
-const TONES = {done: "done", failed: "failed", waits: "waits", runs: "runs"};
+const toneOf = line => ({done: "done", failed: "failed", waiting: "waits"})[line.status] || "runs";
 const fact = (name, ...value) => el("div", el("dt", name), el("dd", ...value));
 
 function criterion(item) {
@@ -74,7 +74,7 @@ function findings(run) {
 
 function waited(run) {
   let sum = 0;
-  for (let i = 0; i < run.n; i += 1) if (run.flags(i) & ANSWERED) sum += run.since(i);
+  for (let i = 0; i < run.n; i += 1) if (run.marked(i, ["answered"])) sum += run.since(i);
   return sum;
 }
 
@@ -87,9 +87,9 @@ class Head {
   }
 
   fill() {
-    const {data, line} = this.run,
+    const {data, line, story} = this.run,
       wait = waited(this.run),
-      list = data.criteria;
+      list = story.criteria;
     const facts = [
       fact(
         "chain",
@@ -117,7 +117,7 @@ class Head {
       el(
         "div.line",
         el("h1", line.objective ?? "(the objective was erased)"),
-        el("span.pill." + (TONES[data.tone] || "runs"), verdictWords(line)),
+        el("span.pill." + toneOf(line), verdictWords(line)),
       ),
       list.length > 0 &&
         el(
@@ -134,12 +134,11 @@ class Head {
               ),
             ),
         ),
-      data.answer != null &&
-        data.answer !== "" &&
+      story.answer &&
         el(
           "details.answer",
-          el("summary", el("span.sub", "answer"), el("span.first", cut(data.answer.split("\n")[0], 400))),
-          plain(data.answer),
+          el("summary", el("span.sub", "answer"), el("span.first", cut(story.answer.split("\n")[0], 400))),
+          plain(story.answer),
         ),
       el("dl.facts", facts),
       findings(this.run) || "",

@@ -254,8 +254,8 @@ class WaitCard {
     this.lock(true);
     let who = "";
     try {
-      const data = await load("run/" + this.wait.run),
-        all = data.calls.flatMap(call => call.decided).filter(one => one.seq == null || one.seq > this.wait.seq);
+      const {story} = await load(`run/${this.wait.run}/${this.wait.seq}`),
+        all = story.calls.flatMap(call => call.decided).filter(one => one.seq == null || one.seq > this.wait.seq);
       all.sort((a, b) => a.seq - b.seq);
       if (all.length) who = `${all[0].decision} by ${all[0].actor || "somebody"}${all[0].reason ? ": " + all[0].reason : ""}`;
     } catch {
@@ -348,7 +348,7 @@ class InboxView {
     this.filters.hidden = waits.length < 2 && !chosen && !this.told.value;
     this.filter(true);
     const run = state.view?.run,
-      done = run ? run.data.calls.flatMap(call => call.decided.map(one => ({call, one}))) : [];
+      done = run ? run.calls.flatMap(call => call.decided.map(one => ({call, one}))) : [];
     this.before.replaceChildren(
       ...(done.length
         ? [

@@ -155,16 +155,16 @@ class Lanes {
       n = this.run.n;
     if (!n) return nodes;
     const stamp = (x, us, anchor) => nodes.push(sv("text.stamp", {x, y, "text-anchor": anchor}, clock(us)));
-    stamp(LEFT, this.run.at[0] - this.run.took(0), "start");
+    stamp(LEFT, this.run.rows[0].at - this.run.took(0), "start");
     let last = LEFT + 60;
     for (let i = 0; i < n; i += 1) {
       const x = this.run.lane(i) === "person" ? this.end[i] : this.begin[i];
       if (this.wide[i] && x - 36 > last && x + 36 < width - 64) {
-        stamp(x, this.run.at[i], "middle");
+        stamp(x, this.run.rows[i].at, "middle");
         last = x + 36;
       }
     }
-    if (width - RIGHT > last + 8) stamp(width - RIGHT, this.run.at[n - 1], "end");
+    if (width - RIGHT > last + 8) stamp(width - RIGHT, this.run.rows[n - 1].at, "end");
     return nodes;
   }
 
@@ -184,7 +184,7 @@ class Lanes {
   told(i) {
     const run = this.run,
       lane = run.lane(i);
-    return `row ${i}, ${run.name("trigger", i)}${lane ? ", " + lane : ""}, ${dur(lane === "person" ? run.since(i) : run.took(i))}`;
+    return `row ${i}, ${run.rows[i].trigger}${lane ? ", " + lane : ""}, ${dur(lane === "person" ? run.since(i) : run.took(i))}`;
   }
 
   hover(event) {
@@ -228,7 +228,7 @@ class Lanes {
     event.preventDefault();
     let i = this.now + step;
     if (event.key.startsWith("Page"))
-      while (i > 0 && i < this.run.n - 1 && !(this.run.flags(i) & (OFF | WAITS | ANSWERED))) i += step;
+      while (i > 0 && i < this.run.n - 1 && !this.run.marked(i, [...OFF, ...TURN])) i += step;
     this.pick(Math.max(0, Math.min(this.run.n - 1, i)));
   }
 }

@@ -21,11 +21,14 @@ function some(list, make) {
 const names = list => list.slice(0, 60).flatMap((name, k) => [k > 0 && ", ", el("code", cut(name, 120))]);
 
 function couldNot(run) {
-  const policy = run.data.policy || {never: [], asks: [], uncalled: [], refused: [], denied: [], only: []};
-  const lost = run.data.calls
+  const policy = run.story.policy || {never: [], asks: [], offered: [], denied: [], only: []},
+    called = new Set(run.calls.filter(call => call.started_at != null).map(call => call.tool)),
+    uncalled = policy.offered.filter(name => !called.has(name));
+  const refused = run.rows.filter(row => row.marks.includes("refused")).map(({seq, tool, said}) => ({seq, tool, told: "refused", why: said}));
+  const lost = run.calls
     .filter(call => ["failed", "cancelled"].includes(call.outcome))
     .map(call => ({seq: call.seq, tool: call.tool, told: labelOf(call), why: call.result}));
-  const held = [...policy.refused.map(one => ({told: "refused", ...one})), ...lost].sort((a, b) => a.seq - b.seq);
+  const held = [...refused, ...lost].sort((a, b) => a.seq - b.seq);
   const items = [
     ...some(held, one =>
       el(
@@ -43,21 +46,21 @@ function couldNot(run) {
     policy.only.length > 0 && el("li", "Only: ", names(policy.only), el("span.sub", " by policy")),
     policy.never.length > 0 && el("li", "Never: ", names(policy.never), el("span.sub", " by policy")),
     policy.asks.length > 0 && el("li", "Not without a person: ", names(policy.asks)),
-    policy.uncalled.length > 0 && el("li.sub", "Offered and not called: ", names(policy.uncalled)),
+    uncalled.length > 0 && el("li.sub", "Offered and not called: ", names(uncalled)),
   ];
   return el(
     "div",
     el("h3", "What it could not do"),
     items.flat().some(Boolean)
       ? el("ul", items)
-      : !run.data.policy
+      : !run.story.policy
         ? el("p.sub", "Erased with the spec of the run.")
         : el("p.sub", "Nothing was refused, withheld or denied."),
   );
 }
 
 function limitsUsed(run) {
-  const shown = run.data.limits.filter(item => item.allowed != null || item.used);
+  const shown = (run.story.spec ? run.story.used : []).filter(item => item.allowed != null || item.used);
   return el(
     "div",
     el("h3", "Used of allowed"),
@@ -66,8 +69,31 @@ function limitsUsed(run) {
           "div.meters",
           shown.map(item => meter(item.name, item.used, item.allowed, own(UNITS, item.unit) || num)),
         )
-      : el("p.sub", run.data.policy ? "No limit was set." : "Erased, too."),
+      : el("p.sub", run.story.policy ? "No limit was set." : "Erased, too."),
   );
+}
+
+// where tokens, time and money went: of each kind of request, model, or called tool, the dearest first
+function spentBy(run, name) {
+  const found = new Map(),
+    of = key => found.get(key) || found.set(key, {name: key, n: 0, failed: 0, tin: 0, tout: 0, cost: 0, time: 0}).get(key);
+  if (name === "tool")
+    for (const call of run.calls)
+      if (call.started_at != null) {
+        of(call.tool).n += 1;
+        of(call.tool).failed += call.outcome === "failed";
+      }
+  for (const row of run.rows) {
+    const key = name === "kind" ? row.asked !== "recall" && row.asked : name === "model" ? row.model : row.asked === "tool" && row.tool;
+    if (!key || (name === "tool" && !found.has(key))) continue;
+    const one = of(key);
+    one.n += name !== "tool";
+    one.tin += row.tokens_in;
+    one.tout += row.tokens_out;
+    one.cost += row.cost_micro;
+    one.time += row.time_us;
+  }
+  return [...found.values()].sort((a, b) => b.cost - a.cost || b.n - a.n || (a.name < b.name ? -1 : 1));
 }
 
 // cost by kind, tool or model: a bar of shares and a table
@@ -77,11 +103,8 @@ function costPart(run) {
   function open(name) {
     tabs.forEach(tab => tab.setAttribute("aria-pressed", String(tab.textContent === name)));
     const tool = name === "tool",
-      list = run.data.cost[name].map(item =>
-        tool
-          ? {name: item[0], n: item[1], note: item[2] ? `${num(item[2])} failed` : "", time: item[3], cost: item[4]}
-          : {name: item[0], n: item[1], note: `${num(item[2])} in, ${num(item[3])} out`, cost: item[4], time: item[5]},
-      );
+      note = ({failed, tin, tout}) => (!tool ? `${num(tin)} in, ${num(tout)} out` : failed ? `${num(failed)} failed` : ""),
+      list = spentBy(run, name);
     const by = list.some(item => item.cost) ? "cost" : "time";
     const total = list.reduce((sum, item) => sum + item[by], 0),
       bar = el("div.stack", {"aria-hidden": "true"});
@@ -97,7 +120,7 @@ function costPart(run) {
         "tr",
         el("td", el("i.key.k" + Math.min(k, 5), {"aria-hidden": "true"}), cut(item.name || "none", 80)),
         el("td", num(item.n)),
-        el("td", item.note),
+        el("td", note(item)),
         el("td", dur(item.time)),
         el("td", money(item.cost)),
       );
@@ -116,14 +139,31 @@ function costPart(run) {
   return el("div.cost", el("div.bar", el("h3", "Cost"), el("div.seg", tabs)), holder);
 }
 
+// "[[3,3],[5,9]]" as "3 5-9"
+const rangesOf = text => [...text.matchAll(/\[(\d+),\s*(\d+)\]/g)].map(([, first, last]) => (first === last ? first : `${first}-${last}`)).join(" ");
+
 // whom it belongs to and what was done to it
 function around(run) {
-  const {data, line} = run,
+  const {data, line, story} = run,
+    settings = story.spec || {},
     runLink = (id, seq) =>
       link(seq == null ? "#run/" + encode(id) : `#run/${encode(id)}/row-${seq}`, el("span.mono", id.slice(0, 13)));
   const list = (title, items, make) => items && items.length > 0 && el("div", el("h3", title), el("ul", some(items, make)));
   const blocks = [
-    data.facts.length > 0 && el("div", el("h3", "Settings"), pairs(data.facts)),
+    story.spec &&
+      el(
+        "div",
+        el("h3", "Settings"),
+        pairs([
+          ["paor", settings.engine],
+          ["mode", settings.mode],
+          ["stage", settings.profile.stage],
+          ["language", settings.language],
+          ["task type", settings.task_type],
+          ["machine", data.machine.rows.some(row => row.host) && "the host's own"],
+          ["context", settings.context],
+        ]),
+      ),
     line.parent &&
       el("div", el("h3", "Forked from"), el("p", runLink(line.parent[0], line.parent[1]), ` at row ${line.parent[1]}`)),
     list("Forks", data.forks, fork => el("li", runLink(fork.id), ` at `, link(rowHash(run, fork.seq), `row ${fork.seq}`))),
@@ -140,8 +180,8 @@ function around(run) {
     list("Amendments", data.amendments, one =>
       el("li", link(rowHash(run, one.seq), `row ${one.seq}`), " ", one.parts.join(", ")),
     ),
-    list("Erased", data.erasures, one => el("li", `${when(one.at)}: ${one.reason} `, el("span.sub", `payloads ${one.payloads}`))),
-    data.documents.length > 0 && el("div", el("h3", "Documents"), documentList(data.documents.slice(0, 100))),
+    list("Erased", story.erasures, one => el("li", `${when(one.at)}: ${one.reason} `, el("span.sub", `payloads ${rangesOf(one.payloads)}`))),
+    story.documents.length > 0 && el("div", el("h3", "Documents"), documentList(story.documents.slice(0, 100))),
     Object.keys(line.metadata || {}).length > 0 &&
       el(
         "div",

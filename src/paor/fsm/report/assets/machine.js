@@ -95,7 +95,7 @@ class MachineCard {
     this.range.max = run.n - 1;
     this.range.value = i;
     this.range.style.setProperty("--at", (run.n > 1 ? (i / (run.n - 1)) * 100 : 0) + "%");
-    const trigger = run.name("trigger", i);
+    const {trigger} = run.rows[i];
     this.range.setAttribute("aria-valuetext", spell(`row ${i}, ${trigger}`));
     this.count.textContent = `row ${num(i)} of ${num(run.n - 1)}`;
     clearTimeout(this.saying);
@@ -109,15 +109,16 @@ class MachineCard {
   sentence(i) {
     const run = this.run,
       found = run.data.machine.rows.find(item => `${item.source}|${item.trigger}|${item.dest}` === run.edge(i));
-    return `Row ${i}, ${run.name("trigger", i)}: from ${run.name("source", i)} to ${run.name("dest", i)}${found?.meaning ? ", " + found.meaning : ""}`;
+    const {trigger, source, dest} = run.rows[i];
+    return `Row ${i}, ${trigger}: from ${source} to ${dest}${found?.meaning ? ", " + found.meaning : ""}`;
   }
 
   paint(i, quiet) {
     const run = this.run,
       counts = run.counts(i),
       now = run.edge(i),
-      dest = run.name("dest", i),
-      seen = new Set([run.name("source", 0)]);
+      {dest, marks: told} = run.rows[i],
+      seen = new Set([run.rows[0].source]);
     const marks = new Map();
     for (const [edge, nodes] of this.edges) {
       const times = counts.get(edge) || 0;
@@ -135,7 +136,7 @@ class MachineCard {
     for (const [phase, node] of this.nodes) {
       node.classList.toggle("walked", seen.has(phase));
       node.classList.toggle("now", phase === dest);
-      node.classList.toggle("waits", phase === dest && (run.flags(i) & WAITS) > 0);
+      node.classList.toggle("waits", phase === dest && told.includes("waits"));
     }
     const ends = this.nodes.get(dest),
       good = i === run.n - 1 && run.line.status === "done";

@@ -14,11 +14,13 @@ function remember(hash) {
   remembering = setTimeout(() => location.hash === before && before !== hash && history.replaceState(null, "", hash), 120);
 }
 
+const machineOf = async data => (typeof data.machine === "string" ? load(data.machine) : data.machine);
+
 async function openRun(id) {
   if (!opened.has(id))
     opened.set(
       id,
-      load("run/" + id).then(async data => new Run({...data, machine: typeof data.machine === "string" ? await load(data.machine) : data.machine})),
+      load("run/" + id).then(async data => new Run({...data, machine: await machineOf(data)})),
     );
   try {
     return await opened.get(id);
@@ -192,9 +194,9 @@ class RunView {
   entered(told) {
     const end = this.now === this.run.n - 1,
       before = this.run.n;
-    if (!this.run.append(told.entry.seq === undefined ? {...told.entry, seq: told.seq} : told.entry)) return;
+    if (!this.run.append(told.row)) return;
     Object.assign(this.run.line, told.line);
-    if (told.entry.trigger !== "provide") this.trouble = "";
+    if (told.row.trigger !== "provide") this.trouble = "";
     this.lists.rows.set(this.run.n);
     this.lists.count();
     this.lanes.draw();
@@ -217,12 +219,18 @@ class RunView {
   async refresh() {
     const begin = performance.now();
     this.soon = 0;
-    const data = await load("run/" + this.run.id).catch(() => null);
+    const read = first => load(`run/${this.run.id}/${first}`).catch(() => null),
+      known = this.run.story.erasures.length;
+    let data = await read(this.run.n);
+    const erased = data && data.story.erasures.length !== known;
+    if (erased) data = await read(0); // what was erased is in no row any more
     if (!data) return;
-    if (data.rows.n >= this.run.n) {
-      const more = data.rows.n - this.run.n,
-        end = this.now === this.run.n - 1;
+    if (data.story.run.head_seq >= this.run.n - 1) {
+      const before = this.run.n,
+        end = this.now === before - 1;
+      if (erased) this.run.rows = [];
       this.run.take(data);
+      const more = this.run.n - before;
       if (more) {
         this.lists.rows.set(this.run.n);
         this.came(more, end);
@@ -230,7 +238,7 @@ class RunView {
     }
     this.head.fill();
     this.limits.replaceChildren(limitsCard(this.run));
-    this.lists.calls.set(this.run.data.calls.length, true);
+    this.lists.calls.set(this.run.calls.length, true);
     this.lists.count();
     if (this.cancel) this.cancel.hidden = ["done", "failed"].includes(this.run.line.status);
     if (this.now >= 0) this.lists.show(this.now);

@@ -11,8 +11,8 @@ const linkedRows = (run, text) =>
 
 // every row of the table that could be taken here, in order, and what became of it
 function candidates(run, i, row) {
-  const source = run.name("source", i),
-    waiting = i > 0 && run.name("trigger", i - 1) === "wait";
+  const {source, trigger, dest} = run.rows[i],
+    waiting = i > 0 && run.rows[i - 1].trigger === "wait";
   const here = item => item.source === source && (item.when === "both" || (item.when === "waiting") === waiting);
   let reached = false;
   return run.data.machine.rows.filter(here).map(item => {
@@ -26,11 +26,7 @@ function candidates(run, i, row) {
         fact: own(row.words, name) || own(run.data.machine.guards, name) || "",
       };
     });
-    const fits =
-      !reached &&
-      item.trigger === run.name("trigger", i) &&
-      item.dest === run.name("dest", i) &&
-      !guards.some(guard => guard.stops);
+    const fits = !reached && item.trigger === trigger && item.dest === dest && !guards.some(guard => guard.stops);
     const fate = reached ? "later" : fits ? "taken" : "kept";
     reached ||= fits;
     return {...item, guards, fate};
@@ -62,7 +58,7 @@ function whyPart(run, i, row) {
     taken = list.find(item => item.fate === "taken"),
     kept = list.filter(item => item.fate === "kept");
   const later = list.filter(item => item.fate === "later"),
-    back = BACK.has(run.name("trigger", i));
+    back = BACK.has(run.rows[i].trigger);
   const host = item => item.host && el("span.chip", "host");
   const tried = item => {
     const stops = item.guards.filter(guard => guard.stops),
@@ -153,7 +149,8 @@ async function promptPart(run, found) {
 }
 
 function documentsPart(run, found) {
-  const list = run.data.documents.filter(item => found.row.documents.includes(item.number));
+  const texts = new Map(found.row.documents),
+    list = run.story.documents.filter(item => texts.has(item.number));
   return (
     list.length > 0 &&
     part(
@@ -162,7 +159,8 @@ function documentsPart(run, found) {
       documentList(list),
       list.map(
         item =>
-          own(found.texts, item.text)?.text != null && el("details", el("summary.more", item.label), shownText(found, item.text)),
+          own(found.texts, texts.get(item.number))?.text != null &&
+          el("details", el("summary.more", item.label), shownText(found, texts.get(item.number))),
       ),
     )
   );
@@ -194,27 +192,27 @@ const documentList = list =>
 // counters of the row against the limits of the run
 function countersPart(run, i, row) {
   const left = new Map(row.counters),
-    sum = (...names) => names.reduce((all, name) => all + run.columns[name].slice(0, i + 1).reduce((a, b) => a + b, 0), 0);
+    sum = (...names) => run.rows.slice(0, i + 1).reduce((all, one) => names.reduce((part, name) => part + one[name], all), 0);
   const used = {
-    step: () => run.columns.step[i],
+    step: () => run.rows[i].step,
     tokens: () => sum("tokens_in", "tokens_out"),
-    time: () => sum("took") / 1e6,
-    cost: () => sum("cost") / 1e6,
+    time: () => sum("time_us") / 1e6,
+    cost: () => sum("cost_micro") / 1e6,
   };
-  const lines = run.data.limits.map(item => {
+  const lines = run.story.used.map(item => {
     const value = own(used, item.counter) ? used[item.counter]() : left.get(item.counter) || 0;
     left.delete(item.counter);
     return (item.allowed != null || value > 0) && meter(item.name, value, item.allowed, own(UNITS, item.unit) || num);
   });
   const rest = [...left].map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]);
-  const columns = run.columns;
+  const told = run.rows[i];
   const spent = [
     [
       "this row",
       [
         dur(run.took(i)),
-        columns.tokens_in[i] + columns.tokens_out[i] ? `${num(columns.tokens_in[i])} in, ${num(columns.tokens_out[i])} out` : "",
-        columns.cost[i] ? money(columns.cost[i]) : "",
+        told.tokens_in + told.tokens_out ? `${num(told.tokens_in)} in, ${num(told.tokens_out)} out` : "",
+        told.cost_micro ? money(told.cost_micro) : "",
       ]
         .filter(Boolean)
         .join(" · "),
@@ -223,20 +221,25 @@ function countersPart(run, i, row) {
   return part("Counters and budget", null, el("div.meters", lines), pairs([...spent, ...rest]));
 }
 
+function askedOf(run, i) {
+  const {asked, model, attempt, tool} = run.rows[i];
+  if (model) return `${asked} from ${model}${attempt ? `, attempt ${attempt + 1}` : ""}`;
+  return asked === "tool" ? `${tool} (${run.calls[run.callAt(i)]?.effect})` : asked === "recall" ? "stored texts" : asked;
+}
+
 function detailsOf(run, i, found, prompt, actions) {
   const {row} = found,
-    flags = run.flags(i),
-    columns = run.columns;
-  const tokens = columns.tokens_in[i] + columns.tokens_out[i];
+    told = run.rows[i],
+    tokens = told.tokens_in + told.tokens_out;
   const parts = [
     el(
       "div.blk",
       pairs([
-        ["asked for", row.asked !== "nothing" && row.asked],
-        ["came back", row.came],
-        ["spec", (flags & AMENDED) > 0 && "amended from this row on"],
-        ["erased", (flags & ERASED) > 0 && "some of its texts; their digests stand in the row"],
-        ["row of", (flags & PARENT) > 0 && "the run that this one was forked from"],
+        ["asked for", askedOf(run, i)],
+        ["came back", told.came + (told.actor ? ` by ${told.actor}` : "") + (told.said ? `: ${told.said}` : "")],
+        ["spec", run.amended.has(i) && "amended from this row on"],
+        ["erased", row.erased && "some of its texts; their digests stand in the row"],
+        ["row of", i < run.shared && "the run that this one was forked from"],
       ]),
     ),
     whyPart(run, i, row),
@@ -247,7 +250,7 @@ function detailsOf(run, i, found, prompt, actions) {
     row.reply &&
       part(
         "Reply",
-        tokens ? `${num(columns.tokens_in[i])} in, ${num(columns.tokens_out[i])} out` : null,
+        tokens ? `${num(told.tokens_in)} in, ${num(told.tokens_out)} out` : null,
         shownText(found, row.reply),
       ),
     (row.inner || []).length > 0 &&
@@ -275,8 +278,9 @@ function detailsOf(run, i, found, prompt, actions) {
 
 // the call that the row belongs to: complete arguments, key, and who decided on it
 function callPart(run, i) {
-  const call = run.data.calls[run.callAt(i)];
+  const call = run.calls[run.callAt(i)];
   if (!call) return null;
+  const args = argsOf(run, call);
   const decided = call.decided.map(one =>
     el(
       "div",
@@ -290,19 +294,19 @@ function callPart(run, i) {
   return part(
     "Call",
     chip(labelOf(call)),
-    call.args.length > 0 &&
+    args.length > 0 &&
       el(
         "div.exact",
         el(
           "dl",
-          call.args.map(([name, value]) => [el("dt", name), el("dd.mono", value)]),
+          args.map(([name, value]) => [el("dt", name), el("dd.mono", value)]),
         ),
       ),
     pairs([
       ["tool", [el("b", call.tool || "(erased)"), call.effect && ` ${call.effect}`]],
       ["result", call.result],
       ["decided", decided.length > 0 && decided],
-      ["cost", call.cost_micro > 0 && money(call.cost_micro)],
+      ["cost", costOf(run, call) > 0 && money(costOf(run, call))],
       ["key", call.key && hashes(call.key)],
       ["begun by", call.caller],
     ]),
@@ -333,11 +337,12 @@ class RowPane {
       turn = (this.turn = (this.turn || 0) + 1);
     this.at = i;
     this.card.classList.toggle("doubted", run.bad >= 0 && i >= run.bad);
+    const {trigger, source, dest, at} = run.rows[i];
     for (const [node, text] of [
-      [this.title, run.name("trigger", i)],
+      [this.title, trigger],
       [this.number, `row ${num(i)}`],
-      [this.time, clock(run.at[i]) + (run.took(i) > 999 ? " · " + dur(run.took(i)) : "")],
-      [this.way, `${run.name("source", i)} → ${run.name("dest", i)}`],
+      [this.time, clock(at) + (run.took(i) > 999 ? " · " + dur(run.took(i)) : "")],
+      [this.way, `${source} → ${dest}`],
     ])
       node.replaceChildren(...visible(text));
     try {

@@ -53,62 +53,57 @@ function chunk(id, k, fresh) {
   return found;
 }
 
-const REFUSED = 1,
-  INVALID = 2,
-  WAITS = 4,
-  ANSWERED = 8,
-  IN_DOUBT = 16,
-  FAULT = 32,
-  ERASED = 64,
-  AMENDED = 128,
-  PARENT = 256;
-const OFF = REFUSED | INVALID | FAULT;
-const NAMED = {trigger: "trigger", source: "phase", dest: "phase", kind: "kind", tool: "tool", model: "model"};
+// the story of the run that this file opens with, plain for other programs; that of any other run is in its part
+const plainStory = () => JSON.parse(document.getElementById("story").textContent);
+const OFF = ["refused", "invalid", "fault"];
+const TURN = ["waits", "answered", "in_doubt"];
 
-// one run: its facts and, for each row, a few numbers in columns; what a single row says is in its chunk
+// one run: its story, as `paor show --json` prints it, and what the page needs beside it; what is behind a single row is in its chunk
 class Run {
   constructor(data) {
-    this.at = [];
     this.bad = -1; // the first row that the chain does not hold for
+    this.rows = [];
     this.take(data);
   }
 
+  // the run as it is now, with the rows of its story from any number on that is there or the next
   take(data) {
-    Object.assign(this, {data, line: data.line, id: data.line.id, size: data.chunk || 256, columns: data.rows, n: data.rows.n});
-    let at = 0;
-    this.at = data.rows.at.map(delta => (at += delta));
+    const story = data.story ?? plainStory();
+    Object.assign(this, {data, story, calls: story.calls, line: data.line, id: data.line.id, size: data.chunk || 256});
+    for (const row of story.rows) this.append(row);
+    this.shared = data.chain.parts.at(-1)?.first ?? 0;
+    this.amended = new Set(data.amendments.map(one => one.seq));
   }
 
-  name(column, i) {
-    return this.columns.tables[NAMED[column]][this.columns[column][i]] ?? "";
-  }
-
-  flags(i) {
-    return this.columns.flags[i];
+  get n() {
+    return this.rows.length;
   }
   took(i) {
-    return this.columns.took[i];
+    return this.rows[i].time_us;
   }
   // µs since the row before, for the first one since the run was created
   since(i) {
-    return Math.max(0, this.at[i] - (i ? this.at[i - 1] : this.line.created_at));
+    return Math.max(0, this.rows[i].at - (i ? this.rows[i - 1].at : this.line.created_at));
+  }
+  marked(i, marks) {
+    return this.rows[i].marks.some(mark => marks.includes(mark));
   }
   off(i) {
-    return (this.flags(i) & OFF) !== 0;
+    return this.marked(i, OFF);
   }
   edge(i) {
-    return `${this.name("source", i)}|${this.name("trigger", i)}|${this.name("dest", i)}`;
+    const {source, trigger, dest} = this.rows[i];
+    return `${source}|${trigger}|${dest}`;
   }
 
   lane(i) {
-    if (this.flags(i) & ANSWERED) return "person";
-    if (this.name("kind", i) === "tool") return "tool";
-    return this.columns.model[i] >= 0 ? "model" : "";
+    const {marks, asked, model} = this.rows[i];
+    return marks.includes("answered") ? "person" : asked === "tool" ? "tool" : model ? "model" : "";
   }
 
   // the number of the last call that begins at or before row i, and whether the row is of it
   callAt(i) {
-    const calls = this.data.calls;
+    const {calls} = this;
     let low = 0,
       high = calls.length - 1;
     while (low < high) {
@@ -129,22 +124,9 @@ class Run {
     return {row, texts: found.texts};
   }
 
-  // a new row from the server
-  append(entry) {
-    if (entry.seq !== this.n) return false;
-    const rows = this.columns;
-    for (const column of Object.keys(rows)) {
-      if (!Array.isArray(rows[column]) || column === "at") continue;
-      let value = entry[column];
-      if (column in NAMED) {
-        const table = rows.tables[NAMED[column]];
-        value = value == null ? -1 : table.includes(value) ? table.indexOf(value) : table.push(value) - 1;
-      }
-      rows[column].push(value);
-    }
-    this.at.push(entry.at);
-    this.n = rows.n = this.n + 1;
-    return true;
+  // a row of the story, unless it is there
+  append(row) {
+    return row.seq === this.n && this.rows.push(row) > 0;
   }
 
   // how often each edge was taken up to row i, from the checkpoint before it

@@ -27,6 +27,8 @@ from .interface import (
     function_of,
     members,
     optional,
+    picture_url,
+    pictures_behind,
     sendable,
     sends_any_parts,
     sends_parts,
@@ -196,6 +198,9 @@ def _message(message: PromptMessage, options: RequestOptions) -> dict[str, Any]:
     if kept := sends_parts(message, options) and chat_turn(message):
         return kept
     sent: dict[str, Any] = {"role": message.role, "content": sendable(message.text)}
+    if message.pictures:
+        shown = [{"type": "image_url", "image_url": {"url": picture_url(one)}} for one in message.pictures]
+        sent["content"] = [{"type": "text", "text": sent["content"]}, *shown]
     if message.call_id:
         sent["tool_call_id"] = message.call_id
     if message.calls:
@@ -211,12 +216,21 @@ def _message(message: PromptMessage, options: RequestOptions) -> dict[str, Any]:
     return sent
 
 
+def _content_parts(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
 def _alternating(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return *messages* with the user's that follow each other as one: chat templates of many models refuse them otherwise."""
     found: list[dict[str, Any]] = []
     for message in messages:
         if found and message["role"] == found[-1]["role"] == "user":
-            found[-1] = {**found[-1], "content": f"{found[-1]['content']}\n\n{message['content']}"}
+            before, content = found[-1]["content"], message["content"]
+            if isinstance(before, str) and isinstance(content, str):
+                content = f"{before}\n\n{content}"
+            else:
+                content = [*_content_parts(before), *_content_parts(content)]
+            found[-1] = {**found[-1], "content": content}
         else:
             found.append(message)
     return found
@@ -231,7 +245,7 @@ class ChatWire(Interface):
     module, event, reply = "openai.types.chat", "ChatCompletionChunk", "ChatCompletion"
 
     def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
-        messages = _alternating([_message(message, options) for message in call.messages])
+        messages = _alternating([_message(message, options) for message in pictures_behind(call.messages)])
         body: dict[str, Any] = {"model": options.model, "messages": messages}
         # the tools also where none may be called: with others the prompt would begin otherwise, and no cache have it
         if call.tools and (call.may_call or options.takes("tool_choice")):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module  # pure: an SDK, imported with the first request
 from typing import Any
 
@@ -12,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ....states.records.outcomes import Usage
-from ...model import Finish, ModelCall, OfferedTool, PromptMessage
+from ...model import Finish, ModelCall, OfferedTool, Picture, PromptMessage
 from .faults import AttemptFault
 
 TOKENS_MAX = 2**40
@@ -191,6 +192,34 @@ def without_system(call: ModelCall) -> ModelCall:
     else:
         rest.insert(0, PromptMessage("user", system))
     return replace(call, messages=tuple(rest), stable=stable)
+
+
+def picture_url(picture: Picture) -> str:
+    """Return a picture as OpenAI's interfaces take it."""
+    return f"data:{picture.mime};base64,{in_base64(picture)}"
+
+
+def in_base64(picture: Picture) -> str:
+    """Return the bytes of a picture as text."""
+    return b64encode(picture.data).decode()
+
+
+def pictures_behind(messages: Iterable[PromptMessage]) -> Iterator[PromptMessage]:
+    """Yield *messages*, with the pictures of results in a message of the user's behind those of their turn: no tool's may have any."""
+    shown: tuple[Picture, ...] = ()
+    for message in messages:
+        if shown and not message.call_id:
+            yield PromptMessage("user", PICTURES_OF_RESULTS, pictures=shown)
+            shown = ()
+        if message.call_id and message.pictures:
+            shown += message.pictures
+            message = replace(message, pictures=())
+        yield message
+    if shown:
+        yield PromptMessage("user", PICTURES_OF_RESULTS, pictures=shown)
+
+
+PICTURES_OF_RESULTS = "The pictures of these results, in their order:"
 
 
 def function_of(tool: OfferedTool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from ....states.records.outcomes import Usage
-from ...model import Finish, ModelCall, OfferedTool, PromptMessage
+from ...model import Finish, ModelCall, OfferedTool, Picture, PromptMessage
 from ...parsing.provider_schema import strict_schema, wrapped
 from .faults import AttemptFault, one_line, told_fault
 from .interface import (
@@ -24,6 +24,7 @@ from .interface import (
     count,
     cut_stream,
     decoded,
+    in_base64,
     members,
     optional,
     prompt,
@@ -176,7 +177,9 @@ def _input(pieces: str) -> object:
 
 def _content(message: PromptMessage, options: RequestOptions) -> str | list[dict[str, Any]]:
     """Return the content of a message of a prompt as this interface has it."""
-    text = sendable(message.text)
+    text: str | list[dict[str, Any]] = sendable(message.text)
+    if message.pictures:
+        text = [*_blocks(text), *map(_picture, message.pictures)]
     if message.call_id:
         return [{"type": "tool_result", "tool_use_id": message.call_id, "content": text}]
     if sends_parts(message, options):
@@ -192,6 +195,11 @@ def _content(message: PromptMessage, options: RequestOptions) -> str | list[dict
         for call in message.calls
     ]
     return uses
+
+
+def _picture(picture: Picture) -> dict[str, Any]:
+    source = {"type": "base64", "media_type": picture.mime, "data": in_base64(picture)}
+    return {"type": "image", "source": source}
 
 
 def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -50,6 +50,7 @@ _NOT_THEIRS = re.compile(r"\A(?=.*?(?:signature|encrypted))(?=.*?(?:invalid|veri
 _BUDGET = re.compile(r"budget.?tokens|thinking.?budget")
 """What gateways make of an effort; where it does not fit the limit of a short reply, longer ones may still have it."""
 _NAMES = {
+    "pictures": r"\bimages?\b|image_url|\bvision\b|multi.?modal|mmproj|content\b.{0,60}\bstring|string\b.{0,60}\bcontent",
     "stream_options": r"stream.options|include.usage",
     "include": r"\binclude\b|encrypted.content",
     "cache": r"cache.control|prompt.cache",
@@ -98,6 +99,8 @@ def refused(
     if fault.status not in _ABOUT_REQUESTS and fault.status != 500:
         return None
     words = f"{fault.param} {fault.message}".lower()
+    if fault.status == 500 and "pictures" in sent and re.search(_NAMES["pictures"], words):
+        return Refusal("pictures")
     if fault.status == 500:
         sent = {"pattern", "structure", "schemas", "offer"}.intersection(sent)
         if not (_SCHEMA.search(words) and (_WRONG_SCHEMA.search(words) or _UNSUPPORTED.search(words))):

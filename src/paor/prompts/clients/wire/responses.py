@@ -26,6 +26,8 @@ from .interface import (
     function_of,
     members,
     optional,
+    picture_url,
+    pictures_behind,
     prompt,
     sendable,
     sends_any_parts,
@@ -160,7 +162,11 @@ def _items(message: PromptMessage, options: RequestOptions) -> list[dict[str, An
         )
         if kept is not None:
             return kept
-    said = [{"role": message.role, "content": text}] if text or not message.calls else []
+    content: str | list[dict[str, Any]] = text
+    if message.pictures:
+        shown = [{"type": "input_image", "image_url": picture_url(one)} for one in message.pictures]
+        content = [{"type": "input_text", "text": text}, *shown]
+    said = [{"role": message.role, "content": content}] if text or not message.calls else []
     return said + [
         {
             "type": "function_call",
@@ -187,7 +193,7 @@ class ResponsesWire(Interface):
 
     def body(self, call: ModelCall, options: RequestOptions) -> tuple[dict[str, Any], set[str]]:
         system, messages = prompt(call)
-        items = [item for message in messages for item in _items(message, options)]
+        items = [item for message in pictures_behind(messages) for item in _items(message, options)]
         body: dict[str, Any] = {"model": options.model, "input": items}
         if call.tools and (call.may_call or options.takes("tool_choice")):
             # by default this interface is strict, which only takes schemas without optional members

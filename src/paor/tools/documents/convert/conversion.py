@@ -5,6 +5,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from ....states.base.errors import ToolError
 
@@ -76,6 +77,37 @@ class Converted:
         before = bisect_right(self.places, at, key=lambda place: place.at)
         return self.places[before - 1].name if before else None
 
+    @property
+    def marked(self) -> str:
+        """
+        The text with the places in it that it does not show itself, for readers who are to name them.
+
+        ``[page 2]`` is before the first sentence that begins on a page, from the second page on; ``[A7]`` or ``[row 7]`` in the
+        first cell of a row.
+        """
+        parts: list[str] = []
+        done = 0
+        for place in self.places:
+            if cell := _CELL.search(place.name):
+                at, mark = place.at + 2, f"[{cell[1] or cell[0]}] "
+            elif _PAGE.fullmatch(place.name) and place.name != "page 1":
+                last = min(len(self.text), place.at + _SENTENCE_MAX)
+                ends = (found.end() for found in _BEGINS.finditer(self.text, max(0, place.at - 9), last))
+                at = max(done, next((end for end in ends if end >= place.at), last))
+                mark = f"[{place.name}]{' ' if self.text[at - 1 : at] == ' ' else chr(10)}"
+            else:
+                continue
+            parts += (self.text[done:at], mark)
+            done = at
+        return "".join((*parts, self.text[done:]))
+
+
+_CELL = re.compile(r"^row \d+$|!([A-Z]{1,3}\d+)$")
+_SENTENCE_MAX = 2_000
+_PAGE = re.compile(r"page \d+")
+_BEGINS = re.compile(r"\A|\n+(?=\S)|[.!?:;][\"'”’»)\]¹²³⁴⁵⁶⁷⁸⁹⁰]* (?=\S)")
+"""After it a line or a sentence begins."""
+
 
 class ConversionError(ToolError):
     """
@@ -145,6 +177,17 @@ def places_of(text: str, pages: Sequence[DocumentPlace]) -> tuple[DocumentPlace,
         here = [*([pages[page - 1].name] if page else []), f"{clause} {inner}".strip()]
         places.append(DocumentPlace(found.start(), ", ".join(here)))
     return (*places, *pending)
+
+
+PLACES_MAX = 100_000
+"""Rows that have places; a table of more has none."""
+
+
+def rows_of(text: str, names: Sequence[str]) -> tuple[DocumentPlace, ...]:
+    """Return the places of a text's table rows, each with its name; an empty name is for the line below the head of a table."""
+    rows = [found.start() for found in islice(re.finditer(r"(?m)^\| ", text), PLACES_MAX + 1)]
+    named = zip(rows, names, strict=True) if len(rows) == len(names) else ()  # else a text looks like a table
+    return tuple(DocumentPlace(at, name) for at, name in named if name)
 
 
 def whole(digits: str, otherwise: int = 0) -> int:

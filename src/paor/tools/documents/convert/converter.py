@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from base64 import b64decode
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -76,22 +77,38 @@ class Converter:
             return convert(name, data, mime=mime)
         if (reason := self._stopped()) is not None:
             raise ConversionError("stopped", f"{shown(name)} was not read: {reason}")
-        try:
-            answer = self._ask(name, data, mime)
-        except BaseException:
-            self._end()
-            raise
-        if "code" in answer:
-            self._end()
-            raise ConversionError(answer["code"], answer["message"])
+        answer = self._ask(name, data, mime)
         places = tuple(DocumentPlace(**place) for place in answer["places"])
         return Converted(**answer | {"notes": tuple(answer["notes"]), "places": places})
 
-    def _ask(self, name: str, data: bytes, mime: str | None) -> dict[str, Any]:
-        """Return what the process answers: the fields of `Converted`, or a code and a message."""
+    def pictures(self, name: str, data: bytes, pages: Sequence[int]) -> tuple[int, list[bytes]]:
+        """
+        Return how many pages a PDF file has, and pictures of some of them: PNG, none for a page that it has not.
+
+        Raises:
+            ConversionError: As `__call__`.
+        """
+        answer = self._ask(name, data, None, pages)
+        return answer["count"], [b64decode(one) for one in answer["pictures"]]
+
+    def _ask(
+        self, name: str, data: bytes, mime: str | None, pages: Sequence[int] | None = None
+    ) -> dict[str, Any]:
+        """Return what the process answers; it ends with any failure."""
+        try:
+            answer = self._answer(name, data, {"mime": mime, "pages": pages})
+            if "code" in answer:
+                raise ConversionError(answer["code"], answer["message"])
+        except BaseException:
+            self._end()
+            raise
+        return answer
+
+    def _answer(self, name: str, data: bytes, asked: dict[str, Any]) -> dict[str, Any]:
+        """Return what the process answers: the fields of `Converted`, pictures, or a code and a message."""
         limit_s = self._limits.document_time_s
         process = self._process = self._process or self._started()
-        head = json.dumps({"name": name, "mime": mime, "bytes": len(data)}).encode() + b"\n"
+        head = json.dumps({"name": name, "bytes": len(data), **asked}).encode() + b"\n"
         try:
             line = process.ask((head, data), self._stopped, limit_s)
         except AskedToStop as reason:

@@ -13,6 +13,7 @@ from xml.etree.ElementTree import XMLParser
 from . import noted
 from .archive import checked_parts, stated_title
 from .conversion import (
+    PLACES_MAX,
     RAISED,
     ConversionError,
     Converted,
@@ -21,6 +22,7 @@ from .conversion import (
     numeral,
     one_line,
     repeated,
+    rows_of,
     table_of,
     tidy,
     whole,
@@ -91,7 +93,8 @@ def read_opendocument(data: bytes, charset: str = "") -> Converted:
         raise ConversionError(
             "too_large", f"holds more text than is read of one file ({CHARS_MAX:,} characters)"
         )
-    return Converted(text, mime, title, notes=(*writer.notes, *noted.counted(writer.seen)))
+    notes = (*writer.notes, *noted.counted(writer.seen))
+    return Converted(text, mime, title, notes=notes, places=rows_of(text, writer.places))
 
 
 @dataclass(slots=True)
@@ -112,6 +115,7 @@ class _Writer:
         self.title: str | None = None
         self.notes: dict[str, None] = {}
         self.seen: Counter[str] = Counter()
+        self.places: list[str] = []
         self._blocks: list[tuple[str, str]] = []
         self._ends: list[tuple[str, str]] = []
         self._heads: dict[tuple[str, str], None] = {}
@@ -131,6 +135,7 @@ class _Writer:
         self._changes: dict[str, str] = {}
         self._inserted: set[str] = set()
         self._rows: list[list[str]] = []
+        self._numbers: list[int] = []
         self._row: list[str] = []
         self._cell: list[str] = []
         self._repeats = {"row": 1, "cell": 1}
@@ -277,7 +282,7 @@ class _Writer:
         if name == "text:list":
             style = given.get("text:style-name") or (self._lists[-1] if self._lists else "")
             goes_on = given.get("text:continue-numbering") == "true" or "text:continue-list" in given
-            if not self._lists and not goes_on:
+            if style not in self._lists and not goes_on:
                 self._counts.pop(style, None)
             self._lists.append(style)
         else:
@@ -402,6 +407,7 @@ class _Writer:
                 hidden = self._looks.get(given.get("table:style-name", "")) == "hidden"
                 self.seen[noted.HIDDEN] += hidden
                 self._rows, self._covered, self._lines, self._hidden_columns = [], {}, 0, []
+                self._numbers = []
                 self._sheet = (
                     f"## {one_line(given.get('table:name', '')) or 'Sheet'}{' (hidden)' * hidden}"
                     if self._is_sheet
@@ -436,6 +442,12 @@ class _Writer:
                     self.seen[noted.HIDDEN] += 1
                     self._rows[0] = [*self._rows[0]]
                     self._rows[0][place] = f"[hidden column] {self._rows[0][place]}"
+                if self._sheet:
+                    sheet = self._sheet[3:].removesuffix(" (hidden)")
+                    first, *rest = [
+                        f"{sheet}!A{number}" for number in self._numbers[: min(kept, PLACES_MAX + 1)]
+                    ]
+                    self.places += [first, "", *rest]
                 self._blocks.append(("", f"{self._sheet}\n\n{table_of(self._rows[:kept], width)}".lstrip()))
         elif self._tables == 1 and name in ("table:table-cell", "table:covered-table-cell"):
             self._end_cell(covered=name == "table:covered-table-cell")
@@ -451,6 +463,8 @@ class _Writer:
             chars = 4 * cells + sum(map(len, self._row))
             fits = min(wanted, self._chars // chars, self._cells // cells)
             self._rows += [self._row] * fits
+            begin = self._lines + 1 - self._repeats["row"]
+            self._numbers += range(begin, begin + fits)
             self._chars, self._cells = self._chars - fits * chars, self._cells - fits * cells
             if fits < wanted:
                 self.notes[CUT] = None

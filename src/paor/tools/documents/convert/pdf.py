@@ -16,9 +16,12 @@ it, also over a column's or page's end.
 """
 
 import re
+import struct
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from ctypes import POINTER, addressof, c_double, c_ushort, cast, create_string_buffer
+from contextlib import contextmanager
+from ctypes import POINTER, addressof, c_double, c_float, c_ushort, cast, create_string_buffer
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 from math import hypot, isfinite
@@ -26,7 +29,17 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from . import noted
-from .conversion import RAISED, ConversionError, Converted, DocumentPlace, clean, one_line
+from .conversion import (
+    RAISED,
+    ConversionError,
+    Converted,
+    DocumentPlace,
+    cell_of,
+    clean,
+    one_line,
+    table_of,
+)
+from .pdf_tables import PageCell, tables
 
 _FINISHED = re.compile(r"[.!?:;][\"'”’»)\]¹²³⁴⁵⁶⁷⁸⁹⁰]*$")
 _BULLET = re.compile(r"(?:[•‣▪●○◦■□➢✓·]|[-–—*](?=\s))\s*")
@@ -260,7 +273,7 @@ def _edge_keys(page: Page, number: int, size_max: float) -> Iterator[tuple[PageL
     heights = sorted({round(line.y) for line in page if not line.beside})
     ranks = {height: min(rank, len(heights) - 1 - rank) for rank, height in enumerate(heights)}
     for line in page:
-        rank = _EDGE_LINES if line.beside else ranks[round(line.y)]
+        rank = _EDGE_LINES if line.beside or line.text.startswith("| ") else ranks[round(line.y)]
         keys: list[tuple[str, ...]] = []
         if rank < _EDGE_LINES:
             outermost = rank == 0 and line.size <= size_max
@@ -294,6 +307,8 @@ _MARKER = re.compile(r"\W{1,2}|\(?(?:[a-zA-Z]|[ivxlc]{1,5})[.)]|\(?\d{1,3}(?:\.\
 _LEADERS = re.compile(r" ?(?:[.·_] ?){5,}")
 _CELL_GAP = 1.5
 """Cells are set apart by more than this many times the type size, words by a third of it."""
+_WIDE_SPACE = 0.38
+"""A space is hardly ever wider, but in justified text. Cells of a tight table may be set apart by no more."""
 _TITLE_SIZE = 1.3
 """A title is at least this many times larger than the usual line of its page."""
 _JUNK_TITLE = re.compile(
@@ -305,6 +320,8 @@ _LONG_WORD = 25
 _GLUED_SHARE = 0.3
 """Of the letters of a page, in words that long: in real prose below one in a hundred."""
 _UNKNOWN_SHARE = 0.1
+_SILENT_MIN = 5
+"""Texts that are drawn on a page and of which nothing is known; a few are signs without a meaning."""
 _LISTED = 10
 _ANNOTATIONS, _ANNOTATIONS_MAX = "annotations", 10_000
 _STRING_MAX = 100_000
@@ -330,22 +347,24 @@ _UPRIGHT = _Type(1.0, 0.0, 1.0, "")
 
 @dataclass(slots=True)
 class _Piece:
-    """A run of text in one type, with its place and right end on the upright page."""
+    """A run of text in one type, with its place and right end on the upright page, and which object of the file it is of."""
 
     type: _Type
     x: float
     y: float
     end: float
+    owner: int | None = None
     text: str = ""
+
+    def is_apart(self, piece: "_Piece") -> bool:
+        """Whether *piece* may be another cell: it is far off, or an object of its own that is no word further on."""
+        gap, size = piece.x - self.end, max(self.type.size, piece.type.size)
+        return gap > _CELL_GAP * size or (gap > _WIDE_SPACE * size and self.owner != piece.owner)
 
     def takes(self, piece: "_Piece") -> bool:
         """Whether *piece* goes on with this one; then its text is added."""
         size = self.type.size
-        if (
-            self.type != piece.type
-            or abs(self.y - piece.y) > 0.05 * size
-            or piece.x - self.end > _CELL_GAP * size
-        ):
+        if self.type != piece.type or abs(self.y - piece.y) > 0.05 * size or self.is_apart(piece):
             return False
         self.text += piece.text
         self.end = self.end if piece.text.isspace() else max(self.end, piece.end)
@@ -361,6 +380,7 @@ class _Reader:
         self._name = create_string_buffer(256)
         self._owner: int | None = None
         self._type, self._base, self._is_unknown = _UPRIGHT, 0.0, False
+        self.owners = set[int]()
         self.chars = self.unknown = 0
 
     def lines(self) -> Iterator[list[_Piece]]:
@@ -404,11 +424,14 @@ class _Reader:
         low, high = (box.bottom, box.top) if up > 0 else (box.top, box.bottom)
         x, end = left * across + low * up, right * across + high * up
         return (
-            _Piece(self._type, x, self._base, end) if isfinite(x + end) else _Piece(_UPRIGHT, 0.0, 0.0, 0.0)
+            _Piece(self._type, x, self._base, end, self._owner)
+            if isfinite(x + end)
+            else _Piece(_UPRIGHT, 0.0, 0.0, 0.0)
         )
 
     def _begin_object(self, place: int) -> None:
         """Look up what all characters of one object of the page have in common."""
+        self.owners |= {self._owner} if self._owner is not None else set()
         raw, page, matrix, name = self._raw, self._page, self._matrix, self._name
         raw.FPDFText_GetMatrix(page, place, matrix)
         raw.FPDFText_GetFontInfo(page, place, name, 255, None)
@@ -431,13 +454,46 @@ def _is_beside(before: _Piece, piece: _Piece) -> bool:
     return abs(piece.y - before.y) < 0.6 * size and -0.1 * size < piece.x - before.end < 0.4 * size
 
 
-def read_pdf(data: bytes, charset: str = "") -> Converted:
+PICTURE_PIXELS = 1_568
+"""Of the longer side of a page as a picture; larger ones are made smaller by providers. Source: Anthropic's reference, read 2026-11."""
+
+
+def pictures_of(data: bytes, numbers: Iterable[int]) -> tuple[int, list[bytes]]:
     """
-    Turn a PDF file into running text, page by page.
+    Return how many pages a PDF file has, and pictures in shades of grey of those of *numbers* that it has, as PNG.
 
     Raises:
-        ConversionError: ``encrypted``, ``scanned``, ``broken``, ``empty`` or ``too_large``.
+        ConversionError: ``encrypted`` or ``broken``.
     """
+    from pypdfium2 import PdfiumError
+
+    with _opened(data) as document:
+        found = []
+        for number in numbers:
+            if 0 < number <= len(document):
+                try:
+                    page = document[number - 1]
+                    bitmap = page.render(scale=PICTURE_PIXELS / max(*page.get_size(), 1.0), grayscale=True)
+                except PdfiumError:
+                    raise ConversionError("broken", f"has a page {number} that cannot be drawn") from None
+                found.append(_png(bytes(bitmap.buffer), bitmap.width, bitmap.height, bitmap.stride))
+        return len(document), found
+
+
+def _png(pixels: bytes, width: int, height: int, stride: int) -> bytes:
+    """Return a picture with a byte a pixel as PNG. Source: W3C, Portable Network Graphics, sections 5 and 11."""
+    rows = b"".join(b"\0" + pixels[at : at + width] for at in range(0, stride * height, stride))
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    written = (
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in chunks
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(written)
+
+
+@contextmanager
+def _opened(data: bytes) -> Iterator[Any]:
     from pypdfium2 import PdfDocument, raw
 
     with _ONE_AT_A_TIME:
@@ -452,11 +508,24 @@ def read_pdf(data: bytes, charset: str = "") -> Converted:
         try:
             if document.get_formtype() != raw.FORMTYPE_NONE:
                 document.init_forms()
-            pages, notes = _pages(document, raw)
-            notes += _attached(document, raw)
-            title = one_line(document.get_metadata_value("Title"))
+            yield document
         finally:
             document.close()
+
+
+def read_pdf(data: bytes, charset: str = "") -> Converted:
+    """
+    Turn a PDF file into running text, page by page.
+
+    Raises:
+        ConversionError: ``encrypted``, ``scanned``, ``broken``, ``empty`` or ``too_large``.
+    """
+    from pypdfium2 import raw
+
+    with _opened(data) as document:
+        pages, notes = _pages(document, raw)
+        notes += _attached(document, raw)
+        title = one_line(document.get_metadata_value("Title"))
     text, left_out, starts = flow(pages)
     if left_out:
         notes.append(f"{left_out} repeated page headers or footers left out")
@@ -474,14 +543,14 @@ def _pages(document: Any, raw: Any) -> tuple[list[Page], list[str]]:
     if count > PAGES_MAX:
         raise ConversionError("too_large", f"has {count} pages, the limit is {PAGES_MAX}; split it")
     pages: list[Page] = []
-    unread, glued, unknown = [], [], []
+    unread, glued, unknown, silent = [], [], [], []
     seen: Counter[str] = Counter()
     chars = 0
     for number in range(1, count + 1):
         try:
-            lines, is_unknown = _lines(document, number - 1, raw, seen)
+            lines, is_unknown, is_silent = _lines(document, number - 1, raw, seen)
         except Exception:  # noqa: BLE001 - one bad page must not hide the others; it is named in a note
-            lines, is_unknown = [], False
+            lines, is_unknown, is_silent = [], False, False
             unread.append(number)
         pages.append(lines)
         chars += sum(len(line.text) for line in lines)
@@ -489,6 +558,7 @@ def _pages(document: Any, raw: Any) -> tuple[list[Page], list[str]]:
             raise ConversionError("too_large", f"holds more than {CHARS_MAX:,} characters; split it")
         glued += [number] if _is_glued(lines) else []
         unknown += [number] if is_unknown else []
+        silent += [number] if is_silent and lines else []
     if len(unread) == count:
         raise ConversionError("broken" if count else "empty", "has no page that could be read")
     blank = sum(not page for page in pages) - len(unread)
@@ -502,6 +572,7 @@ def _pages(document: Any, raw: Any) -> tuple[list[Page], list[str]]:
     notes = [f"{blank} of {count} pages hold no text"] if blank else []
     for numbers, what in (
         (unread, "could not be read"),
+        (silent, "not all of the text could be read, such as vertical lines"),
         (glued, "words seem to be glued together, the file does not set them apart"),
         (unknown, "the file does not say which letters its signs are, so the text may be wrong"),
     ):
@@ -514,25 +585,35 @@ def _listed(numbers: list[int]) -> str:
     return f"{shown} and {len(numbers) - _LISTED} more" if len(numbers) > _LISTED else shown
 
 
-def _lines(document: Any, index: int, raw: Any, seen: Counter[str]) -> tuple[Page, bool]:
-    """Return the lines of a page, and whether many of its characters are of unknown meaning."""
+def _lines(document: Any, index: int, raw: Any, seen: Counter[str]) -> tuple[Page, bool, bool]:
+    """Return the lines of a page, whether many of its characters are of unknown meaning, and whether some of its text gives none."""
     page = document[index]
     try:
         text_page = page.get_textpage()
         reader = _Reader(raw, text_page)
-        lines = [line for pieces in reader.lines() for line in _line(pieces)]
+        lines = _with_tables([(line, pieces) for pieces in reader.lines() for line in _line(pieces)])
         text_page.close()
         if seen[_ANNOTATIONS] < _ANNOTATIONS_MAX:
             lines = _annotated(document, page, raw, lines, seen)
-        objects = (
-            raw.FPDFPage_GetObject(page.raw, place) for place in range(raw.FPDFPage_CountObjects(page.raw))
-        )
-        seen[noted.PICTURES] += sum(
-            raw.FPDFPageObj_GetType(found) == raw.FPDF_PAGEOBJ_IMAGE for found in objects
-        )
+        is_silent = _counted_objects(page, raw, reader, seen)
     finally:
         page.close()
-    return lines, reader.unknown > _UNKNOWN_SHARE * reader.chars
+    return lines, reader.unknown > _UNKNOWN_SHARE * reader.chars, is_silent
+
+
+def _counted_objects(page: Any, raw: Any, reader: _Reader, seen: Counter[str]) -> bool:
+    """Count the pictures of a page, and return whether it draws texts of which PDFium gives nothing."""
+    left, low, right, high = (c_float() for _ in range(4))
+    tall = flat = 0
+    for place in range(raw.FPDFPage_CountObjects(page.raw)):
+        found = raw.FPDFPage_GetObject(page.raw, place)
+        kind = raw.FPDFPageObj_GetType(found)
+        seen[noted.PICTURES] += kind == raw.FPDF_PAGEOBJ_IMAGE
+        if kind == raw.FPDF_PAGEOBJ_TEXT and addressof(found.contents) not in reader.owners:
+            raw.FPDFPageObj_GetBounds(found, left, low, right, high)
+            is_drawn = high.value - low.value > 0.5 or right.value - left.value > 0.5
+            tall, flat = tall + is_drawn, flat + (not is_drawn)  # flat ones are spaces, if they are few
+    return tall > _SILENT_MIN or flat > max(_SILENT_MIN, reader.chars)
 
 
 def _annotated(document: Any, page: Any, raw: Any, lines: Page, seen: Counter[str]) -> Page:
@@ -657,7 +738,7 @@ def _is_glued(lines: Page) -> bool:
 
 
 def _line(pieces: list[_Piece]) -> Page:
-    """Return the line that *pieces* make, or no line when they are blank."""
+    """Return the line that *pieces* make, which are cleaned, or no line when they are blank."""
     for piece in pieces:
         piece.text = clean(piece.text).translate(_LIGATURES)
     inked = [piece for piece in pieces if piece.text.strip()]
@@ -669,7 +750,7 @@ def _line(pieces: list[_Piece]) -> Page:
     for place, (before, piece) in enumerate(pairwise(pieces)):
         text = piece.text
         if _is_raised(before, piece):
-            text = text.translate(RAISED)
+            piece.text = text = text.translate(RAISED)
         elif _is_cell(before, piece) and (place or _MARKER.fullmatch(before.text.strip()) is None):
             row = True
             text = f" | {text}"
@@ -680,6 +761,38 @@ def _line(pieces: list[_Piece]) -> Page:
     bold = all(_BOLD.search(piece.type.font) for piece in lettered)
     code = all(_FIXED.search(piece.type.font) for piece in lettered)
     return [PageLine(text, inked[0].x, main.y, main.type.size, bold=bold, code=code, row=row or leaders > 0)]
+
+
+def _with_tables(lines: list[tuple[PageLine, list[_Piece]]]) -> Page:
+    """Return the lines of a page, those of a table as Markdown."""
+    found: Page = []
+    done = 0
+    for start, end, rows in tables([_cells(pieces) for _, pieces in lines]):
+        found += [line for line, _ in lines[done:start]]
+        table = table_of([[cell_of(cell) for cell in row.cells] for row in rows], len(rows[0].cells))
+        head = lines[start][0]
+        heights = [rows[0].y, *(row.y for row in rows)]
+        found += [
+            replace(head, text=text, y=y, bold=False, code=False, row=True)
+            for text, y in zip(table.split("\n"), heights, strict=True)
+        ]
+        done = end
+    return found + [line for line, _ in lines[done:]]
+
+
+def _cells(pieces: list[_Piece]) -> list[PageCell]:
+    """Return the cells of a line, also of a number before a text; one of a line of a table of contents."""
+    cells: list[list[_Piece]] = [[]]
+    is_led = _LEADERS.search("".join(piece.text for piece in pieces)) is not None
+    for piece in pieces:
+        if cells[-1] and cells[-1][-1].is_apart(piece) and not is_led:
+            cells.append([])
+        cells[-1].append(piece)
+    texts = (" ".join("".join(piece.text for piece in cell).split()) for cell in cells)
+    found = zip(texts, cells, strict=True)
+    return [
+        PageCell(text, cell[0].x, cell[-1].end, cell[0].y, cell[0].type.size) for text, cell in found if text
+    ]
 
 
 def _is_raised(before: _Piece, piece: _Piece) -> bool:

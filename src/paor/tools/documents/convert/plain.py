@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from .conversion import ConversionError, Converted, cell_of, one_line, table_of, tidy
+from .conversion import PLACES_MAX, ConversionError, Converted, cell_of, one_line, rows_of, table_of, tidy
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -138,7 +138,8 @@ def read_csv(data: bytes, charset: str = "") -> Converted:
     """
     text, notes = text_of(data, charset)
     try:
-        rows = list(_csv_rows(text, _delimiter(text[:_SNIFFED_CHARS_MAX]), CSV_CELLS_MAX))
+        numbered = dict(_csv_rows(text, _delimiter(text[:_SNIFFED_CHARS_MAX]), CSV_CELLS_MAX))
+        numbers, rows = list(numbered), list(numbered.values())
         width = max(map(len, rows), default=0)
         if width * len(rows) > CSV_CELLS_MAX:
             raise csv.Error(f"as a table it would have more than {CSV_CELLS_MAX:,} cells")
@@ -148,17 +149,19 @@ def read_csv(data: bytes, charset: str = "") -> Converted:
     uneven = sum(len(row) != len(rows[0]) for row in rows)
     if uneven:
         notes = (*notes, f"{uneven} of {len(rows)} rows have another number of cells than the first")
-    return Converted(table_of(rows, width), "text/csv", notes=notes)
+    table = table_of(rows, width)
+    names = [f"row {number}" for number in numbers[: PLACES_MAX + 1]]
+    return Converted(table, "text/csv", notes=notes, places=rows_of(table, [*names[:1], "", *names[1:]]))
 
 
-def _csv_rows(text: str, delimiter: str, cells_max: int | None = None) -> Iterator[list[str]]:
-    """Yield the rows with something in them; raise `csv.Error` when they have more cells than *cells_max*."""
+def _csv_rows(text: str, delimiter: str, cells_max: int | None = None) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows with something in them, each with its number; raise `csv.Error` when they have more cells than *cells_max*."""
     left = cells_max
-    for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
+    for number, row in enumerate(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), 1):
         if left is not None and (left := left - len(row)) < 0:
             raise csv.Error(f"it has more than {cells_max:,} cells")
         if any(cells := [cell_of(cell) for cell in row]):
-            yield cells
+            yield number, cells
 
 
 def _delimiter(text: str) -> str:
@@ -171,7 +174,7 @@ def _delimiter(text: str) -> str:
 
     def score(delimiter: str) -> tuple[float, int]:
         try:
-            rows = list(islice(_csv_rows(text, delimiter), _SNIFFED_ROWS_MAX))
+            rows = [row for _, row in islice(_csv_rows(text, delimiter), _SNIFFED_ROWS_MAX)]
         except csv.Error:
             return 0.0, 0
         widths = Counter(map(len, rows))

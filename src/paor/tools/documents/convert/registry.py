@@ -114,7 +114,7 @@ _READERS: dict[str, Reader] = {
 }
 
 
-_TABLES = (SHEETS, "text/csv", "text/tab-separated-values", "application/json")
+_TABLES = (SHEETS, OPENDOCUMENT[1], "text/csv", "text/tab-separated-values", "application/json")
 _PLAIN = (read_plain, read_markdown, read_csv, read_json)
 
 _PAGES = ("bs4", "markdownify")

@@ -1,7 +1,7 @@
 """
 The process that `converter` starts: ``python -m paor.tools.documents.convert.worker SECONDS BYTES``.
 
-It bounds itself first. Then, on standard input, each document is one line of JSON (name, kind, size) and its bytes; the
+It bounds itself first. Then, on standard input, each document is one line of JSON (name, kind, size, pages to draw) and its bytes; the
 answer is one line of JSON. What a library prints goes nowhere.
 """
 
@@ -11,10 +11,12 @@ import json
 import math
 import os
 import sys
+from base64 import b64encode
 from dataclasses import asdict
 from typing import IO
 
 from .conversion import ConversionError
+from .pdf import pictures_of
 from .registry import convert
 
 
@@ -25,7 +27,12 @@ def serve(documents: IO[bytes], answers: IO[bytes], time_s: float, memory_bytes:
         given = json.loads(head)
         _bound_time(time_s)
         try:
-            answer = asdict(convert(given["name"], documents.read(given["bytes"]), mime=given["mime"]))
+            data = documents.read(given["bytes"])
+            if given["pages"] is None:
+                answer = asdict(convert(given["name"], data, mime=given["mime"]))
+            else:
+                count, pictures = pictures_of(data, given["pages"])
+                answer = {"count": count, "pictures": [b64encode(one).decode() for one in pictures]}
         except ConversionError as error:
             answer = {"code": error.code, "message": error.message}
         answers.write(json.dumps(answer).encode() + b"\n")

@@ -27,10 +27,10 @@ from .archive import checked_parts, drawing_words, stated_title
 from .conversion import (
     ConversionError,
     Converted,
-    DocumentPlace,
     cell_of,
     one_line,
     repeated,
+    rows_of,
     table_of,
     whole,
 )
@@ -111,7 +111,7 @@ def _read(data: bytes, parts: dict[str, bytes], *, formulas: bool) -> Converted:
         budget.strikes = b"<strike" in parts.get("xl/styles.xml", b"")
         notes: list[str] = []
         blocks: list[str] = []
-        places: list[DocumentPlace] = []
+        places: list[str] = []
         sheets = sheets_of(values=True)
         twins = sheets_of(values=False) if formulas else repeat(None)
         for sheet, twin in zip(sheets[:SHEETS_MAX], twins, strict=False):
@@ -122,12 +122,8 @@ def _read(data: bytes, parts: dict[str, bytes], *, formulas: bool) -> Converted:
                 hidden = " (hidden)" if sheet.sheet_state != "visible" else ""
                 budget.seen[HIDDEN_SHEETS] += bool(hidden)
                 name = one_line(sheet.title) or "Sheet"
-                head = f"## {name}{hidden}\n\n"
-                at = sum(map(len, blocks)) + 2 * len(blocks) + len(head)
-                for row, line in zip(rows, text.split("\n"), strict=False):
-                    places += [DocumentPlace(at, f"{name}!{row}")] if row else []
-                    at += len(line) + 1
-                blocks.append(head + "\n\n".join(filter(None, [text, *beside])))
+                places += [row and f"{name}!{row}" for row in rows]
+                blocks.append("\n\n".join(filter(None, [f"## {name}{hidden}", text, *beside])))
             if budget.is_spent:
                 notes.append("the file is larger than what is read of one; the rest is left out")
                 break
@@ -135,9 +131,9 @@ def _read(data: bytes, parts: dict[str, bytes], *, formulas: bool) -> Converted:
             notes.append(f"{len(sheets) - SHEETS_MAX} more sheets are left out")
     budget.seen[noted.CHARTS] += sum(name.startswith("xl/chartsheets/") for name in parts)
     title = stated_title(data)
-    return Converted(
-        "\n\n".join(blocks), MIME, title, notes=(*notes, *noted.counted(budget.seen)), places=tuple(places)
-    )
+    notes += noted.counted(budget.seen)
+    text = "\n\n".join(blocks)
+    return Converted(text, MIME, title, notes=tuple(notes), places=rows_of(text, places))
 
 
 class _Drawn:
