@@ -21,7 +21,7 @@ from paor.fsm.check.checker import LEAST, prove
 from paor.fsm.check.host_functions import branches
 from paor.fsm.check.promised import Tools
 from paor.fsm.check.state_space import StateWalker
-from paor.fsm.machine.properties import Property, properties_of
+from paor.fsm.machine.properties import Happened, Property, PropertyWatch, properties_of
 from paor.fsm.replay.happened import broken_rows
 from paor.fuzz import Said, Violation
 from paor.fuzz import World as PlainWorld
@@ -273,6 +273,23 @@ def judged(name: str, seeds: Sequence[int], count: int, worlds: int = len(WORLDS
             assert finding.path is not None
             assert breaks(machine, text, finding.path.wire()), text
     return len(kept), len(found) - len(kept)
+
+
+def test_an_effect_takes_back_what_was_before_it() -> None:
+    """A call that only reads does not."""
+    machine = Machine.standard()
+    (prop,) = properties_of(machine, set(TOOLS), "Done without answer")
+    rows = {row.trigger: row for row in machine.rows}
+    for effects, is_broken_then in (("read", False), ("once", True), ("write", True)):
+        watch = PropertyWatch(prop, machine)
+        watch.note(Happened(rows["answer"], {}))
+        watch.note(Happened(rows["specify"], {}, (("some.tool", effects),)))
+        assert watch.breaks(Happened(rows["finish"], {})) is is_broken_then
+    (ever,) = properties_of(machine, set(TOOLS), "Done without ever answer")
+    watch = PropertyWatch(ever, machine)
+    watch.note(Happened(rows["answer"], {}))
+    watch.note(Happened(rows["specify"], {}, (("some.tool", "once"),)))
+    assert not watch.breaks(Happened(rows["finish"], {}))
 
 
 def test_no_walk_breaks_what_holds_and_what_does_not_is_shown_broken() -> None:

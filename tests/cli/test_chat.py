@@ -349,6 +349,13 @@ def test_bad_input_is_one_line(
     assert all(word in lines[0] for word in words), said
 
 
+def test_an_unknown_tool_is_said_before_the_conversation_begins(talk: Shell) -> None:
+    """In the one line that there is."""
+    said = talk(*told(talk, "Hello."), "--tools", "shop.lok", stdin=b"Hello\n")
+    (line,) = [line for line in said.err.splitlines() if not line.startswith("help:")]
+    assert said.code == 2 and "shop.lok" in line and "conversation" not in said.err, said
+
+
 @pytest.mark.whole
 def test_a_round_that_another_process_drives_is_left_to_it(talk: Shell) -> None:
     """The chat does not begin beside it, and goes on with one that was killed."""

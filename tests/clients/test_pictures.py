@@ -12,6 +12,8 @@ import pytest
 from fpdf import FPDF
 
 from paor import Engine, Journal, Limits, ModelCall, Reply, ToolOutput, replay, tool
+from paor.models import Picture, PromptMessage
+from paor.prompts.model import shown_to
 from paor.tools.tool import Document
 
 from ..support.model_server import WIRES, ModelServer, Wire, model_server, plain
@@ -184,12 +186,18 @@ def scan(pages: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("pages", "shown"), [(None, [1, 2, 3]), ([2], [2]), ([9, 0, -1, 3], [3])], ids=["all", "one", "absent"]
+    ("asks", "shown"),
+    [
+        ("What is there?", [1, 2, 3]),
+        ("Read page 2.", [2]),
+        ("Compare pages 9, 0 and 3", [3]),
+        ("On pages 2-7?", [2, 3]),
+    ],
+    ids=["all", "one", "absent", "range"],
 )
-def test_pages_of_a_scan_are_shown_on_request(pages: list[int] | None, shown: list[int]) -> None:
+def test_pages_of_a_scan_are_shown_on_request(asks: str, shown: list[int]) -> None:
     """As PNG of a bounded size, made in the process that reads documents; the notes say which."""
-    more = {} if pages is None else {"pages": pages}
-    model = Viewer(*process(INPUT, name="document.extract", **more))
+    model = Viewer(*process(INPUT, name="document.extract", aiPrompt=asks))
     result, ok = run(model, [("scan.pdf", scan(3))])
     assert result.state == "Done" and ok
     pictures = model.calls[1].messages[-1].pictures
@@ -213,6 +221,16 @@ def test_other_models_are_told_that_they_do_not_see_it(sees: object) -> None:
     assert result.state == "Done" and ok and model.shown == []
     told = [message.text for message in model.calls[-1].messages]
     assert sum("a picture that you are not shown" in text for text in told) == 2
+    assert not any(message.pictures for call in model.calls for message in call.messages)
+
+
+@pytest.mark.parametrize("sees", [False, True])
+def test_a_model_that_takes_no_pictures_is_shown_none_of_a_request_that_has_some(sees: bool) -> None:
+    """As of a run that another model has begun."""
+    (shown,) = shown_to(
+        Viewer(sees=sees), [PromptMessage("user", "Look.", pictures=(Picture(data=PNG),))], lambda place: None
+    )
+    assert [one.data for one in shown.pictures] == [PNG] * sees and ("not shown" in shown.text) is not sees
 
 
 def test_what_is_too_large_or_no_picture_is_not_shown() -> None:

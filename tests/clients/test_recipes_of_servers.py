@@ -313,7 +313,7 @@ VLLM_SAYS = {
     "/v1/models": {"object": "list", "data": [{"id": "m", "object": "model", "owned_by": "vllm", "root": "m", "max_model_len": 32_768}]}
 }  # fmt: skip
 RECORDED: dict[str, tuple[Any, str, dict[str, Any], ServerFacts, int]] = {
-    "Ollama": (ollama, "qwen3:8b", OLLAMA_SAYS, ServerFacts(True, 16_384), 0),
+    "Ollama": (ollama, "qwen3:8b", OLLAMA_SAYS, ServerFacts(True, 16_384, False), 0),
     "vLLM": (vllm, "m", VLLM_SAYS, ServerFacts(True, 32_768), 1),
 }
 """How each answers, the model's name there, what it says of itself, what that means, and requests that finding out takes."""

@@ -112,6 +112,16 @@ class Conversations(RuleBasedStateMachine):
         self.open.add(name)
 
     @precondition(lambda self: self.open)
+    @rule(name=NAMES, how=HOW)
+    def stands_in_line(self, name: str, how: str) -> None:
+        """Something is said behind a round that is on its way."""
+        if name not in self.open:
+            return
+        words = self._words()
+        result = self.host.submit(words, conversation=name, queue=True, **MODES[how])
+        self.rounds[name].append((result.run_id, words))
+
+    @precondition(lambda self: self.open)
     @rule()
     def goes_on(self) -> None:
         """Another process goes on with what was left."""
@@ -128,6 +138,9 @@ class Conversations(RuleBasedStateMachine):
         run_id, words = self.rounds[name].pop(place % len(self.rounds[name]))
         self.host.journal.erase(run_id, others="erase")
         self.erased.add(words)
+        files = [f"{self.host.journal.path}{end}" for end in ("", "-wal")]
+        held = b"".join(Path(file).read_bytes() for file in files if Path(file).exists())
+        assert words.encode() not in held, "nothing of it is left in the file"
         for told in self.before.values():
             if words in told:
                 told.remove(words)

@@ -11,6 +11,7 @@ import pytest
 from paor import Engine, Journal
 from paor.cli import main
 from paor.errors import JournalConflict, UnknownConversation, UsageError
+from paor.testing import walk
 
 from ..support.inside import line_bytes
 from .talk import Clerk, desk, holds
@@ -47,6 +48,21 @@ def test_a_conversation_is_read(tmp_path: Path) -> None:
         for unknown in ("d", "", None, 5):
             with pytest.raises(UnknownConversation):
                 host.journal.conversation(unknown)
+
+
+def test_what_a_round_is_told_is_shown_message_by_message(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However it is stored: by `paor show`, and by what tests read."""
+    path = tmp_path / "runs.db"
+    with desk(path, model := Clerk()) as host:
+        last = talk(host, "find O-1", "Say b", "Say c")[-1]
+        sent = [(message.role, message.body) for message in model.calls[-1].messages]
+        assert len(sent) == 8 and ("tool", "Order O-1 is in Leeds.") in sent
+        assert walk(host.journal, last).asked[0].prompt == "\n\n".join(text for _, text in sent)
+    assert main(["show", last, "--row", "0", "--json", "--journal", str(path)]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert list(zip(told["roles"], told["prompt"], strict=True)) == sent
 
 
 def test_conversations_are_listed_as_runs_are(tmp_path: Path) -> None:

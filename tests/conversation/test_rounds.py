@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Limits, Reply, ScriptedModel, Task, Usage, replay
+from paor import Engine, Journal, Limits, Reply, ScriptedModel, Task, Usage, replay, tool
 from paor.errors import UsageError
-from paor.testing import SteppingClock
+from paor.testing import SteppingClock, call_tools, step
 
 from .talk import Clerk, desk, find, holds
 
@@ -75,6 +76,69 @@ def test_a_round_of_calls_is_told_as_it_was(tmp_path: Path) -> None:
         assert (asked.text, made.calls[0].arguments) == ("find O-1", {"order_id": "O-1"})
         assert (result.text, answer.text) == ("Order O-1 is in Leeds.", "Found: Order O-1 is in Leeds.")
         assert made.calls[0].id == result.call_id
+        holds(host.journal)
+
+
+def test_results_of_an_earlier_round_become_their_summaries_before_it_goes(tmp_path: Path) -> None:
+    """Where the context is full: its words stay, and the round after is told the same."""
+
+    @tool("orders.all", effect="read", repeat_allowed=True)
+    def listed(page: int) -> str:
+        """List orders."""
+        return f"Page {page}: " + f"order {page} is in Leeds; " * 200
+
+    def calls(*pages: int) -> list[Any]:
+        return [call_tools(step("orders.all", page=page)) for page in pages]
+
+    seen: list[Any] = []
+
+    class Seen(ScriptedModel):
+        def ask(self, call: Any) -> Reply:
+            seen.append(call)
+            return super().ask(call)
+
+    model = Seen([*calls(1, 2, 3), "All seen.", *calls(4), "More seen.", "Bye."], calls_tools=True)
+    limits = Limits(context_tokens=4_000)
+    with Engine(model, [listed], Journal(tmp_path / "runs.db", "off"), builtins=False, limits=limits) as host:
+        for words in ("Look at all", "Look at more", "Say bye"):
+            assert host.run(words, conversation="c").status == "done"
+        for call in seen[-2:]:
+            told = "\n".join(message.body for message in call.messages)
+            assert "Look at all" in told and "All seen." in told and "order 1 is in Leeds; " * 40 not in told
+            assert told.count("(shortened to save room") >= 3
+        holds(host.journal)
+
+
+def test_of_the_users_message_the_words_alone_are_told_as_history(tmp_path: Path) -> None:
+    """What stood around them in a prompt with a provider's own calls goes on as a message only; nor is it taken for a round of its own."""
+    model = Clerk()
+    with desk(tmp_path / "runs.db", model) as host:
+        said = [{"role": "user", "content": "Hi there"}]
+        host.run("Say a", ["It is short"], transcript=said, conversation="c", profile="native")
+        host.run("Say b", conversation="c", profile="native")
+        assert "It is short" in model.told()
+        host.run("Say c", conversation="c", profile="two_stage")
+        assert "user: Say a\n" in model.told() and "It is short" not in model.told()
+        assert model.told().count("- Earlier round") == 2
+        holds(host.journal)
+
+
+def test_calls_that_were_erased_are_told_without_their_results(tmp_path: Path) -> None:
+    """No message of a tool stands without its call."""
+    model = Clerk()
+    with desk(tmp_path / "runs.db", model) as host:
+        first = host.run("find O-1", conversation="c").run_id
+        reply = next(
+            row.outcome["reply"] for row in host.journal.transitions(first) if "reply" in row.outcome
+        )
+        host.journal.erase(first, payloads=[reply["n"]], others="keep")
+        host.run("Say b", conversation="c")
+        assert [message.role for message in model.calls[-1].messages] == [
+            "system",
+            "user",
+            "assistant",
+            "user",
+        ]
         holds(host.journal)
 
 
@@ -157,15 +221,56 @@ def test_a_round_of_a_long_conversation_stores_no_more_than_its_context(tmp_path
         assert max(sizes[30:]) <= max(sizes[:30]) + 200, "but for the digits of the numbers"
 
 
+def test_short_rounds_are_held_as_one_text(tmp_path: Path) -> None:
+    """With the runs in which they were said, so that a round copies and reads one payload for all of them."""
+    with desk(tmp_path / "runs.db") as host:
+        runs = [host.run(f"Say {number}", conversation="c").run_id for number in range(13)]
+        (told,) = host.journal.spec(runs[-1]).earlier
+        assert told.runs == tuple(runs[:-1]) and len(list(told.places)) == 1
+        host.run("Say " + "long " * 1_000, conversation="c")
+        last = host.run("Say it", conversation="c").run_id
+        assert [len(item.runs) for item in host.journal.spec(last).earlier] == [13, 1], "a long one is alone"
+        holds(host.journal)
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("mode", ["native", "two_stage"])
+def test_the_two_hundredth_round_costs_about_what_the_fifth_does(mode: str, tmp_path: Path) -> None:
+    """Less than twice as much, counted in calls of functions, with the limits that a run has by itself."""
+
+    def cost(number: int) -> int:
+        calls = [0]
+
+        def called(_frame: Any, event: str, _argument: Any) -> None:
+            calls[0] += event in ("call", "c_call")
+
+        sys.setprofile(called)
+        try:
+            host.run(f"Say {number} {'and so on ' * 18}", conversation="c", **MODES[mode])
+        finally:
+            sys.setprofile(None)
+        return calls[0]
+
+    with desk(tmp_path / "runs.db") as host:
+        costs = {}
+        for number in range(1, 201):
+            if number in (4, 5, 6, 198, 199, 200):
+                costs[number] = cost(number)
+            else:
+                host.run(f"Say {number} {'and so on ' * 18}", conversation="c", **MODES[mode])
+        assert host.journal.runs(limit=1)[0].round == 200
+    assert min(costs[number] for number in (198, 199, 200)) < 2 * min(costs[number] for number in (4, 5, 6))
+
+
 def test_a_round_holds_each_text_that_it_is_told_once(tmp_path: Path) -> None:
     """Whether it is the user's or the model's, and whichever request shows it."""
     with desk(tmp_path / "runs.db") as host:
         for number in range(3):
             run = host.run(f"Say {number}", conversation="c").run_id
         reader = host.journal.reader
-        held = [payload.body for payload in reader.iterate_payloads(reader.run(run).run, 99)]
+        held = str([payload.body for payload in reader.iterate_payloads(reader.run(run).run, 99)])
         told = [f"{begin}Say {number}" for number in range(2) for begin in ("", "You said: ")]
-        assert [held.count(text) for text in told] == [1] * 4
+        assert [held.count(f'"{text}"') for text in told] == [1] * 4
 
 
 def test_a_script_counts_its_replies_over_the_conversation(tmp_path: Path) -> None:

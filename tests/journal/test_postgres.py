@@ -235,6 +235,10 @@ def test_a_role_with_the_least_rights_drives_and_a_reader_reads(postgres: Postgr
         ):
             with pytest.raises(JournalError):
                 journal.store.backend.execute(statement, ())
+    with Engine(ScriptedModel(["One.", "Two."], calls_tools=True), journal=Journal(host, "off")) as talking:
+        rounds = [talking.submit("Say", conversation="c", queue=True).run_id for _ in range(2)]
+        assert [result.run_id for result in talking.recover().results] == rounds
+        assert talking.journal.verify() == [] and replay(talking.journal, rounds[1]).identical
     with Journal(url, "off") as journal:
         assert journal.finish_erasing() and journal.store.unscrubbed() == []
     with Journal(reader, read_only=True) as journal:

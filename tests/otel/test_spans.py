@@ -15,7 +15,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Document, Engine, Journal, Limits, Policy, Reply, ToolContext, ToolOutput, Usage, tool
+from paor import (
+    Document,
+    Engine,
+    Journal,
+    Limits,
+    Policy,
+    Reply,
+    ScriptedModel,
+    ToolContext,
+    ToolOutput,
+    Usage,
+    tool,
+)
 from paor.errors import InvalidAnswer, JournalDamaged, UnknownRun
 from paor.otel import Span, spans_of, trace_of
 from paor.testing import SteppingClock
@@ -444,6 +456,24 @@ def test_no_text_is_in_a_span_unless_it_is_asked_for(tmp_path: Path) -> None:
         shown = b"".join(json_lines(trace_of(scripted.journal, run_id, content=True))).decode()
     assert [word for word in words if word in without] == []
     assert [word for word in words if word not in shown] == []
+
+
+def test_earlier_rounds_are_told_message_by_message(tmp_path: Path) -> None:
+    """Each with its role, and without what looks like a key; what is too long is cut in its own message."""
+    key = "sk-" + "a1B2c3D4" * 5
+    with Engine(
+        ScriptedModel([f"Your key is {key}.", "Bye."], calls_tools=True),
+        journal=Journal(tmp_path / "runs.db", "off"),
+    ) as host:
+        for words in ("Say it", "Say bye"):
+            run_id = host.run(words, conversation="c").run_id
+        (asked,) = named(spans_of(host.journal, run_id, content=True), "chat")
+    told = [
+        (item["role"], item["parts"][0]["content"])
+        for item in json.loads(str(asked.attributes["gen_ai.input.messages"]))
+    ]
+    assert [role for role, _ in told] == ["user", "assistant", "user"]
+    assert told[0][1] == "Say it" and "Your key is" in told[1][1] and key not in told[1][1]
 
 
 def test_texts_are_in_the_conventions_form(tmp_path: Path) -> None:

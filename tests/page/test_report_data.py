@@ -14,7 +14,7 @@ import pytest
 from paor import Engine, Journal, Limits, Policy, ScriptedModel, tool, why
 from paor.errors import EffectUnknown, UnknownRun, UsageError
 from paor.events import TransitionTaken
-from paor.testing import answer, call, refine, review
+from paor.testing import answer, call, call_tools, refine, review, step
 
 from ..support.journeys import JOURNEYS, Journey, play
 from .inside import CHUNK, JournalView, RunView
@@ -220,6 +220,22 @@ def test_the_last_prompt_of_a_kind_is_named(desk: tuple[Engine, str]) -> None:
         elif row["prompt"]:
             assert kinds[row["seq"]] not in kinds[: row["seq"]]
     assert "Pay O-1 back" in texts[rows[0]["prompt"][1]]["text"]
+
+
+def test_earlier_rounds_are_shown_message_by_message(tmp_path: Path) -> None:
+    """Each with its role and a text of its own."""
+    replies: list[Any] = [call_tools(step("desk.find", order="O-1")), "It is in Leeds.", "Bye."]
+    with Engine(
+        ScriptedModel(replies, calls_tools=True), [find], Journal(tmp_path / "runs.db", "off")
+    ) as host:
+        for words in ("Where is O-1?", "Say bye"):
+            run_id = host.run(words, conversation="c").run_id
+        _, rows, texts = everything(JournalView(host.journal), run_id)
+    told = [
+        (role, texts[name]["text"]) for role, name in zip(rows[0]["roles"], rows[0]["prompt"], strict=True)
+    ]
+    assert [role for role, _ in told] == ["system", "user", "assistant", "tool", "assistant", "user"]
+    assert told[1][1] == "Where is O-1?" and told[4][1] == "It is in Leeds." and told[5][1] == "Say bye"
 
 
 def test_what_waits_is_in_the_inbox(tmp_path: Path) -> None:

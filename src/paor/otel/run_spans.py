@@ -19,7 +19,7 @@ from typing import Any
 
 from ..fsm.explain.calls import change_of, decision_words
 from ..fsm.explain.story import RowReader, StoryRow, spec_of
-from ..fsm.journal.prompts import Known, prompt_places, with_summary
+from ..fsm.journal.prompts import Known, prompt_places, told_messages, with_summary
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow, Transition
 from ..fsm.lifecycle.subruns import caller_of, outermost
@@ -281,11 +281,12 @@ class RunSpans:
         """Add prompt and reply, as far as they are not erased."""
         before = self._prompts if row.request["kind"] != "summary" else None
         places = prompt_places(texts.rows(row), row, before)
-        said = [texts.shown(found.place) for found in places]
+        told = list(told_messages(places, lambda found: texts.body(found.place)))
+        said = [None if text is None else self._cleaner.content(text) for _, text in told]
         system, rest = (said[:1], said[1:]) if len(said) > 1 else ([], said)
         if system and system[0] is not None:
             span.found["system"] = compact([{"type": "text", "content": system[0]}])
-        known = [found.role for found in places[len(system) :]]
+        known = [role for role, _ in told[len(system) :]]
         roles = known if all(known) else roles_of(str(row.request["kind"]), rest)
         shown = [(role, text) for role, text in zip(roles, rest, strict=True) if text is not None]
         span.found["input"] = messages(shown)

@@ -21,7 +21,7 @@ from ..states.records.actions import PICTURE_ROOM, StoredText
 from ..states.records.outcomes import Usage
 from ..states.records.requests import RequestKind
 
-Role = Literal["system", "user", "assistant", "tool"]
+Role = Literal["system", "user", "assistant", "tool", "round"]
 Finish = Literal["stop", "length", "repetition", "refusal", "content_filter", "tool_calls"]
 _FINISHES = get_args(Finish)
 
@@ -110,7 +110,8 @@ class PromptMessage(Struct, frozen=True):
     One message of a prompt.
 
     Attributes:
-        role: ``system`` or ``user``; in a conversation with tools also ``assistant`` and ``tool``.
+        role: ``system`` or ``user``; in a conversation with tools also ``assistant`` and ``tool``. Where a prompt is stored, ``round``
+            stands for all messages of an earlier round; no model gets one.
         text: What it says.
         calls: Of an assistant's message: the calls that it makes.
         call_id: Of a tool's message: the call whose result it is.

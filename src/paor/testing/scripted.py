@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from ..fsm.engine import Engine
-from ..fsm.journal.prompts import prompt_places, with_summary
+from ..fsm.journal.prompts import prompt_places, told_messages, with_summary
 from ..fsm.journal.rows import Transition
 from ..fsm.journal_api import Journal
 from ..fsm.replay.replay import replay
@@ -302,8 +302,8 @@ def _body(journal: Journal, run: int, place: Mapping[str, Any]) -> str | None:
 
 
 def _ask_of(journal: Journal, rows: Sequence[Transition], row: Transition) -> Asked:
-    messages = [_body(journal, found.run, found.place) for found in prompt_places(rows, row)]
-    prompt = "\n\n".join("(erased)" if text is None else text for text in messages)
+    told = told_messages(prompt_places(rows, row), lambda found: _body(journal, found.run, found.place))
+    prompt = "\n\n".join("(erased)" if text is None else text for _, text in told)
     reply = row.outcome.get("reply")
     return Asked(row.request["kind"], prompt, _body(journal, row.run, reply) if reply is not None else None)
 

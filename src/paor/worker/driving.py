@@ -22,7 +22,7 @@ from ..fsm.lifecycle.subruns import asking_run, called_runs
 from ..fsm.replay.restore import restore_run
 from ..fsm.runtime.result import Result
 from ..fsm.runtime.run_context import Leaves
-from ..states.base.errors import JournalTooNew, MissingExtra, RunChanged, UsageError
+from ..states.base.errors import ConversationBusy, JournalTooNew, MissingExtra, RunChanged, UsageError
 
 LOOK_AGAIN_S = 3600.0
 """Poll interval for waiting runs, in seconds, in case a wake-up was lost."""
@@ -74,9 +74,9 @@ async def drive(runner: Runner, row: RunRow, options: Options | None, leaves: Le
 
 
 def is_final(error: Exception) -> bool:
-    """Return whether no other try can change an error, not even that of a worker of another version of the app."""
-    is_of_version = isinstance(error, (RunChanged, MissingExtra, JournalTooNew))
-    return isinstance(error, UsageError) and not is_of_version
+    """Return whether no other try can change an error, not even a later one, or that of a worker of another version of the app."""
+    is_of_now = isinstance(error, (RunChanged, MissingExtra, JournalTooNew, ConversationBusy))
+    return isinstance(error, UsageError) and not is_of_now
 
 
 def standing(runner: Runner, result: Result) -> Standing:

@@ -12,9 +12,9 @@ import logging
 
 from ..fsm.engine import Engine
 from ..fsm.journal.rows import RunRow
-from ..fsm.journal.run_queue import Claim
+from ..fsm.journal.run_queue import IN_LINE, Claim
 from ..fsm.runtime.result import Result
-from ..states.base.errors import JournalBusy, JournalError, LeaseHeld, LeaseLost, PaorError
+from ..states.base.errors import ConversationBusy, JournalBusy, JournalError, LeaseHeld, LeaseLost, PaorError
 from .base import BaseWorker, check_count
 from .driving import LOOK_AGAIN_S, Options, drive, got_to, is_final, place_of, standing
 
@@ -147,6 +147,9 @@ class Worker(BaseWorker):
         except (LeaseHeld, LeaseLost):
             await asyncio.to_thread(self._leave_to_driver, claim)
             return False
+        except ConversationBusy as busy:
+            await asyncio.to_thread(self._wait_in_line, claim, busy)
+            return False
         except JournalBusy:
             raise
         except PaorError as error:
@@ -189,6 +192,14 @@ class Worker(BaseWorker):
         at = max(now + 50_000, until + 1) if until is not None else now + 50_000
         at = min(at, now + round(self._back_s * 1e6))
         self._queue.put_back(claim, at, "driven by another", counted=False)
+
+    def _wait_in_line(self, claim: Claim, busy: ConversationBusy) -> None:
+        """Have a round come up when the one before it ends."""
+        wait_s = LOOK_AGAIN_S if busy.status == "waiting" else LOOK_S
+        at = self._queue.now_us() + round(wait_s * 1e6)
+        self._queue.put_back(claim, at, IN_LINE, counted=False)
+        if self._journal.reader.run(busy.run_id).status in ("done", "failed"):  # before the note
+            self._queue.let_on(busy.conversation)
 
     def _fail(self, claim: Claim, row: RunRow, error: Exception) -> None:
         """Note a run that could not go on; what no other try can change is held back at once."""

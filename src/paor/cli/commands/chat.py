@@ -16,6 +16,7 @@ import click
 from ...fsm.engine import Engine
 from ...fsm.explain.why import why as explain
 from ...fsm.journal.rows import RunRow
+from ...fsm.lifecycle.arguments import offered_tools
 from ...fsm.runtime.result import Result
 from ...prompts.clients.settings import environment_secrets
 from ...states.base.errors import AlreadyAnswered, ConversationBusy, JournalError, PaorError, UsageError
@@ -101,6 +102,9 @@ def chat(
         options.tools() as tools,
         options.driving(tools, durability=given.durability, model=model, hooks=hooks) as engine,
     ):
+        offered_tools(
+            {tool.name: tool for tool in engine.tools}, given.arguments["tools"]
+        )  # said before all else
         watch.model = ((model or engine.model).name, given.model_source)
         return Chat(engine, given, options, watch, name, flags["model"], as_json=as_json).hold(first)
 

@@ -24,7 +24,7 @@ from ...states.run.phase_names import FINAL
 from ...states.run.state import Change
 from ..journal.lineage import SharedPart, part_with
 from ..journal.payloads import content_key
-from ..journal.prompts import Known, prompt_places
+from ..journal.prompts import Known, prompt_places, told_messages
 from ..journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..journal.rows import Transition
 from ..replay.comparison import first_line
@@ -427,7 +427,8 @@ class Reader:
 
     def prompt(self, row: Transition) -> list[str]:
         """Return the messages of a model request."""
-        return [self.text(row, found.place) for found in prompt_places(self.rows, row, self._prompts)]
+        places = prompt_places(self.rows, row, self._prompts)
+        return [text or "" for _, text in told_messages(places, lambda found: self.text(row, found.place))]
 
     def request_facts(self, row: Transition) -> dict[str, Any]:
         """Return a row's request without its prompt and without the model's name."""

@@ -36,7 +36,7 @@ from ...states.run.state import Change, Counters
 from ...states.settings.policy import ApprovalRule
 from ...tools.policy import denial
 from ..journal.erasure_log import Erasure
-from ..journal.prompts import MessagePlace, inner_places, prompt_places
+from ..journal.prompts import MessagePlace, inner_places, prompt_places, told_messages
 from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import RunRow, StoredDocument, Transition
 from ..machine.table import ROWS, Row
@@ -456,8 +456,8 @@ class RowTexts:
 def row_texts(reader: JournalReader, rows: Mapping[int, Transition], row: Transition) -> RowTexts:
     """Return the texts of *row*; *rows* are those before it by number."""
 
-    def bodies(places: Sequence[MessagePlace]) -> tuple[str | None, ...]:
-        return tuple(_body(reader, found.run, found.place) for found in places)
+    def told(places: Sequence[MessagePlace]) -> list[tuple[str, str | None]]:
+        return list(told_messages(places, lambda found: _body(reader, found.run, found.place)))
 
     places, outcome, kind = prompt_places(rows, row), row.outcome, row.request.get("kind")
     numbers = range(row.seq - 1, -1, -1) if places else ()
@@ -468,20 +468,21 @@ def row_texts(reader: JournalReader, rows: Mapping[int, Transition], row: Transi
         row.change,
     )
     reply, answer, change = (_body(reader, row.run, place) for place in single)
-    prompt = bodies(places)
+    prompt = told(places)
+    texts = tuple(text for _, text in prompt)
     inner = tuple(_body(reader, row.run, place) for pair in inner_places(row) for place in pair)
     kept = (text for place, text in zip(single, (reply, answer, change), strict=True) if place)
     return RowTexts(
-        prompt,
-        bodies(prompt_places(rows, last)) if last is not None else (),
-        tuple(place.role for place in places),
+        texts,
+        tuple(text for _, text in told(prompt_places(rows, last))) if last is not None else (),
+        tuple(role for role, _ in prompt),
         thought_in(_body(reader, row.run, outcome.get("parts"))),
         reply,
         bool(single[0]),
         answer,
         inner,
         change,
-        any(text is None for text in (*prompt, *inner, *kept)),
+        any(text is None for text in (*texts, *inner, *kept)),
     )
 
 

@@ -347,6 +347,11 @@ class LeaseBook:
         """Note that whoever holds a lease begins to drive: from now on a call may have been begun."""
         self._answered.pop((run, fence), None)
 
+    def is_held(self, connection: SqlConnection, run: int, fence: int) -> bool:
+        """Return whether a lease is still that of its token, within the caller's transaction."""
+        found = connection.execute(_LEASE + self._backend.of_row_locked, (run,)).fetchone()
+        return found is not None and found[2] == fence
+
     def revoke(self, writer: RunWriter, run: int) -> str | None:
         """
         Take a run from whoever has driven it, within the caller's transaction, so that nobody can append to it unseen.

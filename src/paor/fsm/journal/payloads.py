@@ -162,9 +162,16 @@ class Stager:
             self.remember(content, reference)
         return reference
 
-    def stage_told(self, body: str, media_type: str = TEXT) -> StoredText:
-        """Return the reference of a text of an earlier round; messages of prompts share it, and nothing else does."""
-        reference = self.stage(body, media_type, always=True)
+    def stage_told(self, told: str | Payload) -> StoredText:
+        """Return the reference of the text of an earlier round, or of a copy of its payload; messages of prompts share it, and nothing else does."""
+        if isinstance(told, str):
+            reference, body = self.stage(told, JSON, always=True), told
+        else:
+            body = as_text(told.body) or ""
+            reference = StoredText(self.next, told.digest.hex(), len(body.encode()))
+            self.pending.append(told._replace(n=self.next))
+            self._staged[self.next] = body
+            self.next += 1
         self._told[body] = reference
         return reference
 

@@ -7,16 +7,17 @@ before began with the same ones, ``after: [seq, count]``: the first *count* mess
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ...prompts.building.conversation import round_messages
 from ...states.base.errors import JournalDamaged
 from ...states.records.outcomes import USED
 from ...states.run.state import Run
 from .reader import JournalReader
 from .rows import Transition
 
-ROLES = {"s": "system", "u": "user", "a": "assistant", "t": "tool"}
+ROLES = {"s": "system", "u": "user", "a": "assistant", "t": "tool", "r": "round"}
 """Who speaks, by the letter in a row."""
 
 
@@ -136,6 +137,25 @@ def prompt_places(
         del known[next(iter(known))]
     known[asked] = [place for part in reversed(parts) for place in part]
     return known[asked]
+
+
+def told_messages(
+    places: Iterable[MessagePlace], text_of: Callable[[MessagePlace], str | None]
+) -> Iterator[tuple[str, str | None]]:
+    """
+    Yield role and text of a prompt's messages, those of an earlier round one by one.
+
+    Args:
+        places: Of the messages.
+        text_of: Reads one; None once it is erased.
+    """
+    for place in places:
+        text = text_of(place)
+        if place.role != "round" or text is None:
+            yield place.role, text
+            continue
+        for message in round_messages(text):
+            yield message.role, message.body
 
 
 def last_prompt(journal: JournalReader, run: Run) -> tuple[int, list[str]]:

@@ -24,7 +24,7 @@ from .payloads import Payload
 from .record import COLUMNS, Labels, root_hash
 from .rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
 from .run_index import RunIndex
-from .run_writer import NEWEST_ROUND
+from .run_writer import NEWEST_ROUND, NO_ROUND
 
 _ROW = ", ".join(f'"{name}"' for name in COLUMNS)
 _BETWEEN = "WHERE id BETWEEN ? AND ?"
@@ -361,8 +361,8 @@ class JournalReader:
             raise JournalDamaged(f"run {self._name(run)}: payload {n} was changed; run: paor verify")
         return payload.body
 
-    def intact_bodies(self, run: int, digests: Mapping[int, str]) -> dict[int, str | bytes | None]:
-        """Return the checked bodies of many payloads of a run, by number; see `intact`."""
+    def intact_payloads(self, run: int, digests: Mapping[int, str]) -> dict[int, Payload]:
+        """Return many payloads of a run, by number, each checked as `intact` does."""
         found: dict[int, Payload] = {}
         numbers = sorted(digests)
         for at in range(0, len(numbers), _AT_ONCE):
@@ -371,14 +371,16 @@ class JournalReader:
             rows = self.source.query_payloads(rest, tuple(run << 32 | n for n in some))
             found |= {row[1]: Payload(*row[1:]) for row in rows}
         for n in numbers:
-            payload = found[n] if n in found else self.payload(run, n)  # of a fork one that it shares
+            payload = found.get(n) or found.setdefault(
+                n, self.payload(run, n)
+            )  # of a fork one that it shares
             if not payload.fits(digests[n]):
                 raise JournalDamaged(f"run {self._name(run)}: payload {n} was changed; run: paor verify")
-        return {n: (found[n] if n in found else self.payload(run, n)).body for n in numbers}
+        return found
 
-    def newest_round(self, conversation: str) -> str | None:
-        """Return the id of the newest run of a conversation, None when it has none."""
-        found = self.query(NEWEST_ROUND, (conversation,))
+    def newest_round(self, conversation: str, before: int = NO_ROUND) -> str | None:
+        """Return the id of the newest run of a conversation, of the rounds *before* a number, None when there is none."""
+        found = self.query(NEWEST_ROUND, (conversation, before))
         return found[0][0] if found else None
 
     def _name(self, run: int) -> str:

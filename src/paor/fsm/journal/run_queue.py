@@ -37,6 +37,9 @@ _CLAIM = (
     " RETURNING run, attempts, tried_seq, reason, ready_at"
 )
 
+IN_LINE = "waits for the rounds before it"
+"""Why a round is there again whose turn has not come (`RunQueue.let_on`)."""
+
 _OF_CLAIM = "WHERE run = ? AND ready_at = ?"
 """Of a note that a worker makes: it counts only while nobody has claimed or released the run since."""
 
@@ -176,6 +179,16 @@ class RunQueue:
         if self.is_there():
             sql = "UPDATE queue SET ready_at = ?, attempts = 0 WHERE run = ?"
             self._backend.execute(sql, (self.now_us() + _us(after_s), run))
+            self._backend.signal()
+
+    def let_on(self, conversation: str) -> None:
+        """Have the rounds of a conversation come up that wait for the end of one."""
+        if self.is_there():
+            sql = (
+                "UPDATE queue SET ready_at = ? WHERE reason = ? AND ready_at IS NOT NULL"
+                " AND run IN (SELECT run FROM specs WHERE conversation = ?)"
+            )
+            self._backend.execute(sql, (self.now_us(), IN_LINE, conversation))
             self._backend.signal()
 
     def rows(self, limit: int = 1000) -> list[Queued]:

@@ -26,9 +26,12 @@ _INSERT_ERASURE = "INSERT INTO erasures VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 NEWEST_ROUND = (
     "SELECT run_id, EXISTS (SELECT 1 FROM transitions WHERE transitions.run = specs.run AND dest IN ('Done', 'Failed')), round"
-    " FROM specs WHERE conversation = ? ORDER BY round DESC, run DESC LIMIT 1"
+    " FROM specs WHERE conversation = ? AND round < ? ORDER BY round DESC, run DESC LIMIT 1"
 )
-"""Statement that returns id, whether it has ended, and round of the newest run of a conversation."""
+"""Statement that returns id, whether it has ended, and round of the newest run of a conversation before a round."""
+
+NO_ROUND = 2**62
+"""More than any round's number."""
 
 GONE = "(erased)"
 """What replaces the name and type of a document whose naming payload was erased."""
@@ -102,7 +105,7 @@ class RunWriter:
 
     def newest_round(self, conversation: str) -> tuple[str, bool] | None:
         """Return id and whether it has ended of the newest run of a conversation, None when it has none."""
-        found = self._one(NEWEST_ROUND, conversation)
+        found = self._one(NEWEST_ROUND, conversation, NO_ROUND)
         return (found[0], bool(found[1])) if found is not None else None
 
     # -- a run and its parts -------------------------------------------------------------------------------------------
@@ -119,6 +122,13 @@ class RunWriter:
         """
         values = (columns[name] for name in ROOT_COLUMNS)
         self.connection.execute(_INSERT_RUN, (run, *values, root, *labels))
+
+    def set_spec(self, run: int, columns: Mapping[str, Any], root: bytes) -> None:
+        """Write which spec a run has that has no rows, and take out its payloads and documents, which are written anew."""
+        sql = "UPDATE specs SET spec = ?, spec_payload = ?, root_hash = ? WHERE run = ?"
+        self.connection.execute(sql, (columns["spec"], columns["spec_payload"], root, run))
+        for table in ("payloads", "documents"):
+            self.connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
 
     def add_free_lease(self, run: int) -> None:
         """Write the lease of a run that nobody drives."""

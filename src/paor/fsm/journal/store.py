@@ -27,6 +27,7 @@ from ...states.base.errors import (
     JournalBusy,
     JournalError,
     LeaseHeld,
+    LeaseLost,
     PaorError,
 )
 from ...states.records.actions import DocumentRef, StoredText
@@ -213,9 +214,14 @@ class KeyTaken(Exception):
         self.run_id = run_id
 
 
-def _check_turn(writer: RunWriter, conversation: str, follows: str) -> None:
+def _check_turn(writer: RunWriter, conversation: str, follows: str, *, waits: bool) -> None:
     """
     See to it that one round of a conversation runs at a time, and that each is told of all before it, whoever else starts one.
+
+    Args:
+        writer: In the transaction that writes the round.
+        conversation, follows: Of the round.
+        waits: Whether it is driven only when those before it have ended.
 
     Raises:
         ConversationBusy: It is another one's turn.
@@ -224,7 +230,7 @@ def _check_turn(writer: RunWriter, conversation: str, follows: str) -> None:
     if newest is None:
         return  # the first, which may follow a run of another conversation
     run_id, ended = newest
-    if not ended or run_id != follows:
+    if not (ended or waits) or run_id != follows:
         raise ConversationBusy(conversation, run_id, "" if ended else "running")
 
 
@@ -326,7 +332,7 @@ class JournalStore:
             if parent is None and columns["workflow_id"] != run_id:
                 self._check_place(writer, spec)
             if labels[2] is not None and not spec.fallback_for:
-                _check_turn(writer, labels[2], spec.follows)
+                _check_turn(writer, labels[2], spec.follows, waits=spec.in_line)
             run = writer.next_number()
             writer.add_run(run, columns, root, labels)
             if queued_at is None:
@@ -340,6 +346,35 @@ class JournalStore:
         if queued_at is None:
             self.leases.hold(run, fence)  # renewed only once it is in the file
         return run, root, fence
+
+    def write_anew(
+        self,
+        run: int,
+        fence: int,
+        spec: Spec,
+        *,
+        place: StoredText,
+        payloads: list[Payload],
+        documents: tuple[DocumentRef, ...],
+    ) -> None:
+        """
+        Write a run that has no rows again, with another spec; the arguments are those of `create`.
+
+        Args:
+            run: Its number.
+            fence: Token of its lease, which the caller holds.
+
+        Raises:
+            LeaseLost: Another driver has it.
+        """
+        columns = self.reader.root_columns(run) | {"spec": place.digest, "spec_payload": place.n}
+        with self.backend.lock, self.backend.transaction() as connection:
+            writer = self._writer(connection)
+            if not self.leases.is_held(connection, run, fence):
+                raise LeaseLost(f"run {columns['run_id']}: another driver has taken it over")
+            writer.set_spec(run, columns, root_hash(columns))
+            writer.add_payloads(run, payloads)
+            writer.add_documents(run, [document_row(document) for document in documents])
 
     def _check_place(self, writer: RunWriter, spec: Spec) -> None:
         """

@@ -201,7 +201,8 @@ class RunOptions(TypedDict, Generic[T], total=False):
         after: Id of a run that has ended, which a new conversation goes on from: a branch of another one, or the sequel of a run
             that is in none.
         queue: If another round of the conversation runs or waits for a person: wait for its end, in place of the error. Nothing is
-            written before; the caller drives the round in its turn.
+            written before; the caller drives the round in its turn. `submit` does not wait: it writes the round, which stands in line
+            until those before it have ended.
         prompt_template: Instead of the template that plans: ``turn`` or ``selection`` in react mode, by the profile, else ``plan``.
         workflow: A workflow file, its text, or a `Workflow`; implies the mode ``planner``.
         variables: Values of the workflow's variables, as JSON data; they take precedence over those of the file.

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, TypedDict
 
 from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import Model, Notice
-from ...states.base.errors import JournalError, LeaseHeld
+from ...states.base.errors import ConversationBusy, JournalError, LeaseHeld
+from ...states.records.actions import DocumentRef, StoredText
 from ...states.records.outcomes import Answered
 from ...states.records.questions import Answer
 from ...states.run.phase_names import EXECUTING
@@ -25,7 +26,7 @@ from ...tools.documents.tools import generate_report
 from ...tools.schema.secret_values import hidden
 from ...tools.tool import Document, Tool
 from ..decision.run_resources import RunResources
-from ..journal.payloads import JSON, Stager
+from ..journal.payloads import JSON, Payload, Stager
 from ..journal.rows import RunRow
 from ..journal.run_queue import RunQueue
 from ..journal.store import JournalStore
@@ -44,12 +45,13 @@ from ..runtime.run_context import Leaves, RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .arguments import Hook, offered_tools
 from .callbacks import tell, traceparent_from
-from .earlier import before_again
+from .earlier import before_again, earlier_rounds, turn_of
 from .fallback import fallback_spec, is_owed
 from .listening import listening_of
 from .settings import EngineSettings
-from .start import NewRun, input_references
+from .start import NewRun, in_turn, input_references
 from .subruns import TASKS, RunDriver, RunTool, bound_tool, caller_of, pending_call
+from .told import Earlier
 
 Acquisition = Callable[[], tuple[RunContext, Steps]]
 """Creates a run or takes its lease, and returns what to walk."""
@@ -59,6 +61,14 @@ Catalogs = dict[tuple[str, ...], Catalog]
 
 CATALOGS_MAX = 64
 """Compiled selections of tools that are kept."""
+
+
+class Staged(TypedDict):
+    """What is staged of a new run, as `JournalStore.create` takes it."""
+
+    place: StoredText
+    payloads: list[Payload]
+    documents: tuple[DocumentRef, ...]
 
 
 class Left(BaseException):
@@ -161,30 +171,42 @@ class Runner:
     ) -> tuple[str, Spec, Stager, tuple[int, bytes, int]]:
         """Write a new run; return its id, its spec, what stages its texts, and what `JournalStore.create` returns."""
         run_id = self.ids.run_id()
-        stager = Stager(0, self.ids.salt)
-        references = input_references(new.spec, new.documents, stager)
-        told = new.earlier.told if new.earlier is not None else ()
-        spec = new.spec.model_copy(
-            update={
-                "documents": references,
-                "workflow_id": new.spec.workflow_id or run_id,
-                "earlier": tuple(item.staged(stager) for item in told),
-            }
-        )
-        spec = spec.model_copy(update={"fingerprints": fingerprints_of(spec)})
-        # the spec is staged last, since it names the documents' payloads; spec, documents and lease are one transaction,
-        # so a crash leaves either no run or one that any process can take up
-        place = stager.stage(spec.model_dump_json(), JSON)
+        spec = new.spec.model_copy(update={"workflow_id": new.spec.workflow_id or run_id})
+        spec, stager, staged = self._staged(spec, new.documents, new.earlier)
+        # spec, documents and lease are one transaction, so a crash leaves either no run or one that any process can take up
         made = self.journal.create(
-            run_id,
-            spec,
-            created_at=self.clock.now_us(),
-            place=place,
-            payloads=stager.taken(),
-            documents=references,
-            queued_at=queued_at,
+            run_id, spec, created_at=self.clock.now_us(), queued_at=queued_at, **staged
         )
         return run_id, spec, stager, made
+
+    def _staged(
+        self, spec: Spec, documents: Sequence[Document], earlier: Earlier | None
+    ) -> tuple[Spec, Stager, Staged]:
+        """Return a spec with what it is told and its documents, what has staged their texts, and these, for the journal."""
+        stager = Stager(0, self.ids.salt)
+        references = input_references(spec, documents, stager)
+        told = tuple(item.staged(stager) for item in earlier.told) if earlier is not None else ()
+        spec = spec.model_copy(update={"documents": references, "earlier": told})
+        spec = spec.model_copy(update={"fingerprints": fingerprints_of(spec)})
+        place = stager.stage(spec.model_dump_json(), JSON)  # the last, since it names the documents' payloads
+        return spec, stager, {"place": place, "payloads": stager.taken(), "documents": references}
+
+    def _take_turn(self, row: RunRow, fence: int) -> None:
+        """
+        Write a round that has waited in line with what it is told, as it is begun.
+
+        Raises:
+            ConversationBusy: The round before it has not ended.
+        """
+        spec = self.journal.reader.spec(row.run_id)
+        if spec.in_line:
+            earlier = earlier_rounds(
+                self.journal.reader, spec.conversation, turn_of(self.journal.reader, spec)
+            )
+            given = self._documents(row.run, 0, len(spec.documents))
+            spec, given, earlier = in_turn(self.settings, spec, given, earlier)
+            spec, _, staged = self._staged(spec, given, earlier)
+            self.journal.write_anew(row.run, fence, spec, **staged)
 
     def resources(self, spec: Spec, catalog: Catalog | None = None) -> RunResources:
         """Return what a run with *spec* is decided with, the host's own machine with its functions among it."""
@@ -207,13 +229,19 @@ class Runner:
 
         Raises:
             LeaseHeld: Another driver is alive.
+            ConversationBusy: It is a round whose turn has not come.
             JournalDamaged: The run's chain is broken.
         """
         row = self.journal.reader.run(run_id)
+        stands = row.head_seq < 0 and row.conversation is not None
+        if stands and (spec := self.journal.reader.spec(row.run_id)).in_line:
+            turn_of(self.journal.reader, spec)  # before the lease: whoever comes now finds the run free
         # the lease comes first: read before it, a row that the last driver still appends would be missing here, and
         # this driver would decide it a second time
         fence = self.journal.leases.acquire(row.run)
         try:
+            if stands:
+                self._take_turn(row, fence)
             run, head = restore_run(self.journal.reader, row.run_id)
             stager = stager_of(self.journal.reader, row.run, self.ids.salt)
             drive = self.hold(run, head, fence, self.resources(run.spec), self.settings.model, stager, {})
@@ -229,10 +257,10 @@ class Runner:
             raise
 
     def cancelling(self, run_id: str) -> Acquisition | None:
-        """Return what takes a run up and ends it as cancelled; None while another driver has it, which sees the request then."""
+        """Return what takes a run up and ends it as cancelled; None while another driver has it, or its turn has not come: the request is seen then."""
         try:
             drive = self.take(run_id)
-        except LeaseHeld:
+        except (LeaseHeld, ConversationBusy):
             return None
         drive.cancelled = True
         walk = cancel_steps(drive) if drive.run.waiting_for is not None else steps(drive)
@@ -365,6 +393,8 @@ class Runner:
         yield self._notify(RunEnded(result.run_id, drive.run.seq - 1, result))
         if (again := self._fallback(drive)) is not None:
             yield from self.drive(leaving(again, drive.leaves), resumed=False, listening=listening)
+        elif drive.run.final and drive.run.spec.conversation:
+            self.queue.let_on(drive.run.spec.conversation)
 
     async def adrive(
         self, acquire: Acquisition, *, resumed: bool, listening: bool = True
@@ -404,6 +434,8 @@ class Runner:
             again = leaving(again, drive.leaves)
             async for event in self.adrive(again, resumed=False, listening=listening):
                 yield event
+        elif drive.run.final and drive.run.spec.conversation:
+            self.queue.let_on(drive.run.spec.conversation)
 
     def result(self, acquire: Acquisition, *, resumed: bool, listening: bool | None = None) -> Result:
         """Drive a run and return its result, of one that fell back that of the other run; by default only hooks listen."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ...prompts.building.builder import readable_size, shown_whole
+from ...prompts.building.conversation import said_in
 from ...prompts.building.templates import NAMES
 from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import Model, Notice
@@ -82,9 +83,10 @@ def as_transcript(
 ) -> tuple[Earlier, Sequence[Mapping[str, str]]]:
     """Return what a run goes on from with what was said as a transcript."""
     said = [
-        {"role": told.item.role, "content": told.text if told.asked is None else told.asked}
+        {"role": "user" if one.role == "asked" else "assistant", "content": one.words or one.text}
         for told in earlier.told
-        if told.item.role == "assistant" or told.asked is not None
+        for one in said_in(told.text)
+        if one.role in ("asked", "assistant", "reply")
     ]
     return replace(earlier, told=()), [*said, *given]
 
@@ -219,15 +221,8 @@ def new_run(
         context = known.context_tokens or CONTEXT_TOKENS
         spec = spec.model_copy(update={"limits": spec.limits.model_copy(update={"context_tokens": context})})
     if earlier is not None:
-        inputs = [*kept, *(() if spec.native else earlier.produced), *inputs]
-        spec = spec.model_copy(
-            update={
-                "conversation": earlier.conversation,
-                "follows": earlier.follows,
-                "round": earlier.round if position is None or whole else position.round,
-                "asked_before": earlier.asked,
-            }
-        )
+        inputs = [*_kept(spec, earlier), *inputs]
+        spec = _in_round(spec, earlier, earlier.round if position is None or whole else position.round)
     if spec.native and inputs and not getattr(chosen, "quotes_only", False):
         sizes = [
             readable_size(spec, document.mime, document.size_bytes, is_text=is_text(document.data))
@@ -243,6 +238,46 @@ def new_run(
     spec, inputs = _without_keys(spec, scrub), [without_keys(document, scrub) for document in inputs]
     return NewRun(
         spec, inputs, chosen, connections, deps, from_caller, notices, given["output_type"], earlier
+    )
+
+
+def in_turn(
+    settings: EngineSettings, spec: Spec, given: Sequence[Document], earlier: Earlier
+) -> tuple[Spec, list[Document], Earlier]:
+    """
+    Return spec and documents of a round that has waited in line, with what it goes on from, as `new_run` makes those of one that has not.
+
+    Args:
+        settings: Of the engine that begins it.
+        spec: As it was written.
+        given: Its own documents.
+        earlier: What it goes on from; returned without what the spec has of it.
+    """
+    inputs = [*_kept(spec, earlier), *given]
+    usual, all_of_them = (settings.offered(None, spec.task_type, documents=reads) for reads in (False, True))
+    update: dict[str, Any] = {"language": spec.language or earlier.language}
+    if len(inputs) > len(given) and [tool.name for tool in spec.tools] == [tool.name for tool in usual]:
+        update["tools"] = tuple(tool.spec() for tool in all_of_them)
+    if spec.workflow is not None:
+        turns = [turn.model_dump() for turn in spec.transcript]
+        earlier, said = as_transcript(earlier, turns)
+        update["transcript"] = turns_of(said)
+    return _in_round(spec.model_copy(update=update), earlier, spec.round), inputs, earlier
+
+
+def _kept(spec: Spec, earlier: Earlier) -> tuple[Document, ...]:
+    """Return the documents of the rounds before with which a round begins."""
+    return (*earlier.inputs, *(() if spec.native else earlier.produced))
+
+
+def _in_round(spec: Spec, earlier: Earlier, number: int) -> Spec:
+    return spec.model_copy(
+        update={
+            "conversation": earlier.conversation,
+            "follows": earlier.follows,
+            "round": number,
+            "asked_before": earlier.asked,
+        }
     )
 
 

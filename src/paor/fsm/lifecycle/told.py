@@ -3,53 +3,63 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from msgspec.structs import replace
-
-from ...states.records.actions import StoredText
 from ...states.records.conversation import Item, Piece
 from ...tools.tool import Document
-from ..journal.payloads import JSON, TEXT, Stager
+from ..journal.payloads import Payload, Stager, as_text
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(NamedTuple):
     """
-    One message of an earlier round, with its texts.
+    One or more earlier rounds on their way.
 
     Attributes:
-        item: Without its texts.
-        text: What is said.
-        brief, parts, asked: As those of `Item`; None for none.
+        runs: Ids of the runs in which they were said.
+        whole: Their messages (`prompts.building.conversation.round_text`), or the payload that holds them, which is copied as it is.
+        brief: The same with summaries in the place of results; None where those are no shorter.
+        effect: See `Item`.
     """
 
-    item: Item
-    text: str
-    brief: str | None = None
-    parts: str | None = None
-    asked: str | None = None
+    runs: tuple[str, ...]
+    whole: Payload | str
+    brief: Payload | str | None = None
+    effect: bool = False
 
     @property
-    def size(self) -> int:
-        """Bytes of it in a request."""
-        return self.item.size
+    def text(self) -> str:
+        """What they hold."""
+        return _text(self.whole)
+
+    def and_then(self, other: Told) -> Told:
+        """Return both as one."""
+        brief = None
+        if self.brief is not None or other.brief is not None:
+            brief = _joined(self.brief or self.whole, other.brief or other.whole)
+        effect = self.effect or other.effect
+        return Told(self.runs + other.runs, _joined(self.whole, other.whole), brief, effect)
 
     def staged(self, stager: Stager) -> Item:
-        """Return the item with its texts staged, none of them together with another."""
-
-        def place(text: str | None, media_type: str = TEXT) -> StoredText | None:
-            return None if text is None else stager.stage_told(text, media_type)
-
-        text = Piece(text=place(self.text))
-        # a reply as it came is read as such; what else a model has said is in two pieces, and told as it is
-        pieces = (text,) if self.item.role != "assistant" or self.item.pieces else (Piece(), text)
-        return replace(
-            self.item,
-            pieces=pieces,
-            brief=place(self.brief),
-            parts=place(self.parts, JSON),
-            asked=text.text if self.asked == self.text else place(self.asked),
+        """Return it as an item of a run, with its texts staged, none of them together with another."""
+        whole = stager.stage_told(self.whole)
+        return Item(
+            role="round",
+            pieces=(Piece(text=whole),),
+            size=whole.bytes,
+            effect=self.effect,
+            run=self.runs[0],
+            more=self.runs[1:],
+            brief=None if self.brief is None else stager.stage_told(self.brief),
         )
+
+
+def _text(told: Payload | str) -> str:
+    return told if isinstance(told, str) else as_text(told.body) or ""
+
+
+def _joined(one: Payload | str, other: Payload | str) -> str:
+    """Return two lists of messages as one."""
+    return f"{_text(one)[:-1]},{_text(other)[1:]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +71,7 @@ class Earlier:
         conversation: Its id.
         follows: Id of the run of the round before; empty in the first.
         round: Number of the new one.
-        told: What was said, oldest first.
+        told: The rounds before it, oldest first.
         asked: Model requests so far.
         language: In which the round before answers, if one was asked for.
         inputs: The newest documents that the rounds before were given.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
-from contextlib import AbstractContextManager, aclosing, nullcontext
+from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -70,7 +70,9 @@ class Start:
     def _goes_on_from(self) -> Earlier:
         if self._was_started():
             return Earlier(self._conversation)
-        return earlier_rounds(self._runner.journal.reader, self._conversation, self._after)
+        reader = self._runner.journal.reader
+        base = round_before(reader, self._conversation, self._after)
+        return earlier_rounds(reader, self._conversation, base)
 
     def _was_started(self) -> bool:
         """Return whether a start with the same key has written its run, which is gone on with then."""
@@ -82,6 +84,11 @@ class Start:
     def looked(self) -> NewRun:
         """Return the run to be written, told of the rounds that have ended by now."""
         return self._next().looked()
+
+    def in_line(self, before: str) -> NewRun:
+        """Return the run to be written behind the run *before*, which has not ended; it is told of the rounds before when its turn comes."""
+        round = self._runner.journal.reader.run(before).round + 1
+        return self._make(Earlier(self._conversation, before, round, asked=-1)).looked()
 
     def begun(self) -> Continuation | Result:
         """Begin it, in its turn; see `fsm.lifecycle.keyed_start.begin`."""
@@ -143,11 +150,18 @@ def submit(runner: Runner, start: Start, not_before: datetime | None) -> Result:
         UsageError: It has what only the process that starts it has.
         KeyConflict: Its key names a run that was started otherwise.
     """
-    if start.queue:
-        raise UsageError(
-            "submit: queue waits in the process that drives the run, and a worker drives this one"
-        )
-    new = start.looked()
+    while True:
+        try:
+            return _submitted(runner, start, start.looked(), not_before)
+        except ConversationBusy as busy:
+            if not start.queue:
+                raise
+            before = busy.run_id
+        with suppress(ConversationBusy):  # another one stands behind that by now
+            return _submitted(runner, start, start.in_line(before), not_before)
+
+
+def _submitted(runner: Runner, start: Start, new: NewRun, not_before: datetime | None) -> Result:
     given = [name for name, value in (("connections", new.connections), ("deps", new.deps)) if value]
     if given:
         raise UsageError(

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..decision.guard_context import GuardContext
 from ..explain.story import is_given
 from ..explain.thoughts import thought_in
 from ..explain.why import guard_fact, repeated_calls
-from ..journal.prompts import Known, inner_places, prompt_places
+from ..journal.payloads import TEXT, as_text
+from ..journal.prompts import Known, MessagePlace, inner_places, prompt_places, told_messages
 from ..journal.reader import JournalReader
 from ..journal.record import PREV_HASH, canonical_row
 from ..journal.rows import RunRow, StoredDocument, Transition
@@ -77,6 +78,7 @@ class RowDetails:
     ) -> dict[str, Any]:
         """Return the details of one row; its texts go to `texts`."""
         places = prompt_places(self.earlier.asked, row, self.earlier.prompts)
+        prompt = [message for found in places for message in self._messages(found)]
         reply = row.outcome.get("reply") or row.outcome.get("message")
         return {
             "seq": row.seq,
@@ -86,8 +88,8 @@ class RowDetails:
             "hash": row.hash,
             "words": self._facts(row, case, machine),
             "note": "" if case is not None else note,
-            "prompt": [self._text(found.run, found.place) for found in places],
-            "roles": [found.role for found in places],
+            "prompt": [name for _, name in prompt],
+            "roles": [role for role, _ in prompt],
             "thought": self._thought(row),
             "previous": self.earlier.previous.get(row.seq) if places else None,
             "reply": self._text(row.run, reply) if isinstance(reply, dict) else None,
@@ -127,6 +129,17 @@ class RowDetails:
         place = row.outcome.get("parts")
         body = self.journal.payload(row.run, place["n"]).body if isinstance(place, Mapping) else None
         return thought_in(body if isinstance(body, str) else None)
+
+    def _messages(self, found: MessagePlace) -> Iterator[tuple[str, str]]:
+        """Yield role and name of a message's text, of earlier rounds of each of theirs, after adding it to `texts`."""
+        if found.role != "round":
+            yield found.role, self._text(found.run, found.place)
+            return
+        body = as_text(self.journal.payload(found.run, found.place["n"]).body)
+        for number, (role, text) in enumerate(told_messages([found], lambda _: body)):
+            name = f"{found.run}.{found.place['n']}.{number}"
+            self.texts[name] = {"text": text, "type": TEXT}
+            yield role, name
 
     def _text(self, run: int, place: Mapping[str, Any]) -> str:
         """Return the name of a stored text after adding it to `texts`."""

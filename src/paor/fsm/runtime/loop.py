@@ -15,7 +15,7 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...prompts.building.conversation import parts_text
+from ...prompts.building.conversation import parts_text, spread
 from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import (
     Model,
@@ -157,10 +157,12 @@ def _ask(
         asked["reserved"] = wanted.tokens
     if (short := shortage(run, wanted)) is not None:
         return asked, Unaffordable(short)
+    stable = drive.kit.stable(kind, run, len(messages))
     schema, allowed = drive.kit.reply_schema(kind, run), allowance(limits, run.counters, size)
+    shown = spread(shown_to(model, messages, partial(recall, drive)), model.name)
     call = ModelCall(
         kind,
-        shown_to(model, messages, partial(recall, drive)),
+        shown,
         run.spec.asked_before + run.counters.calls,
         schema,
         time_left_s(run),
@@ -172,7 +174,7 @@ def _ask(
         tools=tools,
         may_call=own and may_call(run),
         reads=drive.kit.reads if tools else frozenset(),
-        stable=drive.kit.stable(kind, run, len(messages)),
+        stable=stable + len(shown) - len(messages) if stable else 0,
     )
     answer = yield AskModel(run.number, model, call, place_of_next(drive))
     if isinstance(answer, Interrupted):

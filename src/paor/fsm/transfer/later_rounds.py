@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from ...prompts.building.conversation import said_before
+from ...states.records.actions import StoredText
 from ...states.records.conversation import Item
 from ...states.run.spec import Spec
 from ..journal.payloads import as_text
@@ -24,9 +26,9 @@ def doom_copies(plan: ErasurePlan, row: RunRow) -> None:
     journal = plan.journal
     for run in journal.index.told_of(row.run_id):
         spec = journal.spec(journal.index.names([run])[run])
-        items = [item for item in spec.earlier if item.run == row.run_id]
+        items = [item for item in spec.earlier if row.run_id in item.runs]
         plan.doom(run, _copies(spec, items, row))
-        plan.doom(run, _prompts(journal, run, items, spec))
+        plan.doom(run, _prompts(journal, run, items, spec, row.run_id))
     for later in journal.runs(conversation=row.conversation) if row.conversation is not None else ():
         if later.round > row.round and journal.spec(later.run_id).workflow is not None:
             plan.doom(
@@ -42,8 +44,10 @@ def _copies(spec: Spec, items: Collection[Item], row: RunRow) -> Iterator[int]:
             yield document.payload.n
 
 
-def _prompts(journal: JournalReader, run: int, items: Collection[Item], spec: Spec) -> Iterator[int]:
-    """Yield the numbers of the messages of a run's prompts in which something of *items* stands, and which are nothing else of it."""
+def _prompts(
+    journal: JournalReader, run: int, items: Collection[Item], spec: Spec, erased: str
+) -> Iterator[int]:
+    """Yield the numbers of the messages of a run's prompts in which something stands that *items* hold of the run *erased*, and which are nothing else of it."""
     shown, own = set[int](), {place.n for item in spec.earlier if item not in items for place in item.places}
     for values in journal.own_rows(run):
         told = transition_of(values)
@@ -51,12 +55,13 @@ def _prompts(journal: JournalReader, run: int, items: Collection[Item], spec: Sp
             shown.update(place["n"] for place in one.request.get("prompt", ()))
         own.update(place["n"] for place in references([told.outcome, told.change]))
     own.update(document.payload for document in journal.stored_documents(run))
-    said = [as_text(journal.payload(run, place.n).body) for item in items for place in item.places]
-    whole = {text for text in said if text is not None}
+
+    def text_of(place: StoredText) -> str | None:
+        return as_text(journal.payload(run, place.n).body)
+
+    whole = {text_of(place) for item in items for place in item.places}
     # not the prompt in which the user's words stood: it holds the template's own, too
-    asked = [item.asked if item.asked is not None else place for item in items for place in item.places]
-    alone = [as_text(journal.payload(run, place.n).body) for place in asked]
-    index = Excerpts(text for text in alone if text is not None)
+    index = Excerpts(told.text for told in said_before(items, text_of) if told.run == erased)
     for n in sorted(shown - own):
         body = journal.payload(run, n).body
         if body is not None and (as_text(body) in whole or index.stand_in(body)):

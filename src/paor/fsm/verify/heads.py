@@ -21,7 +21,7 @@ from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from ...states.base.errors import MissingExtra, UsageError
+from ...states.base.errors import MissingExtra, PaorError, UsageError
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -118,8 +118,18 @@ def key_id(name: str, key: Ed25519PublicKey) -> bytes:
 
 
 def heads_of(journal: JournalReader) -> list[Head]:
-    """Return the head of every run of a journal, in the order of their ids."""
-    return [Head(run_id, seq, value.hex()) for run_id, seq, value in journal.index.ends()]
+    """Return the head of every run of a journal, in the order of their ids; of none that waits in line, which is written anew when it begins."""
+    return [
+        Head(run_id, seq, value.hex())
+        for run_id, seq, value in journal.index.ends()
+        if seq >= 0 or not _in_line(journal, run_id)
+    ]
+
+
+def _in_line(journal: JournalReader, run_id: str) -> bool:
+    with suppress(PaorError):  # erased, or damaged, which `verify` tells
+        return journal.spec(run_id).in_line
+    return False
 
 
 def origin_of(text: str) -> str:

@@ -16,7 +16,14 @@ from typing import Any, NamedTuple
 import orjson
 
 from ...states.base.wire import json_text
-from ...states.records.actions import PICTURE_ROOM, SET_BY_CODE, DocumentRef, Selection, is_picture
+from ...states.records.actions import (
+    PICTURE_ROOM,
+    SET_BY_CODE,
+    DocumentRef,
+    Selection,
+    StoredText,
+    is_picture,
+)
 from ...states.records.conversation import Item, cut_of, own_begin, size_of, with_cut
 from ...states.records.observations import Message
 from ...states.records.requests import RequestKind
@@ -217,12 +224,29 @@ class PromptBuilder:
         if self._spec.native and self._spec.converses:  # as messages of their own
             self._knows = True
             return
-        found: list[ToldBefore] = [ToldBefore("", turn.role, turn.content) for turn in self._spec.transcript]
-        found += said_before(self._spec.earlier, texts)
-        self._said, self._rounds = tuple(found), tuple(round_texts(found))
+        erased: list[StoredText] = []
+
+        def read(place: StoredText) -> str | None:
+            text = texts(place)
+            erased.extend([place] if text is None else [])
+            return text
+
+        # newest first, and only as far as any prompt has room
+        room = self._spec.limits.history_chars
+        if self._bytes_max is not None:
+            room = self._bytes_max if self._spec.plans else min(room, self._bytes_max)
+        newest: list[list[ToldBefore]] = []
+        for item in reversed(self._spec.earlier):
+            newest.append(list(said_before((item,), read)))
+            if room < 0:
+                break
+            room -= sum(len(_line(said.text)) for said in newest[-1])
+        else:
+            newest.append([ToldBefore("", turn.role, turn.content) for turn in self._spec.transcript])
+        self._said = tuple(chain.from_iterable(reversed(newest)))
+        self._rounds = tuple(round_texts(self._said))
         self._earlier_rounds = self._rounds_told()
-        places = (place for item in self._spec.earlier for place in item.places)
-        self._knows = all(texts(place) is not None for place in places)
+        self._knows = not erased
 
     def _rounds_told(self) -> str:
         """Return what was said and done before the run, newest first."""

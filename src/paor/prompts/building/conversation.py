@@ -13,12 +13,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import orjson
+from msgspec.structs import replace
 
+from ...states.base.wire import Stored
 from ...states.records.actions import StoredText
 from ...states.records.conversation import Item, Piece
 from ...states.records.observations import Message
@@ -113,17 +116,134 @@ class ToldBefore(NamedTuple):
     text: str
 
 
-def said_before(items: Iterable[Item], texts: Texts) -> Iterator[ToldBefore]:
-    """Yield what was said in earlier rounds, oldest first; a user's message that only tells a result is the tool's."""
-    for item in items:
-        role = "tool" if item.role == "user" and item.asked is None else item.role
+class RoundMessage(Stored, frozen=True, gc=False):
+    """
+    One message of an earlier round, of which all are stored as one text.
+
+    Attributes:
+        run: Of a round's first message: id of the run in which it was said.
+        role: Who speaks; ``asked``: the user's own words, ``reply``: the model's turn in the form in which it came.
+        text: What is said.
+        words: Of the user: the words alone, where something stood around them; empty: they are the text.
+        call: Of a tool: id of the call whose result it is.
+        calls: Of a reply: ids of its calls.
+        parts, api: Of the model's turn: as its provider gave it.
+        model: Which model that was; another one gets the turn without them.
+    """
+
+    role: Literal["asked", "user", "tool", "assistant", "reply"]
+    text: str = ""
+    run: str = ""
+    words: str = ""
+    call: str = ""
+    calls: tuple[str, ...] = ()
+    parts: tuple[dict[str, Any], ...] = ()
+    api: str = ""
+    model: str = ""
+
+    @classmethod
+    def by(cls, item: Item, texts: Texts) -> RoundMessage:
+        """Return what an item says that is no whole round."""
+        text = _text_of(item, texts)
         if item.asked is not None:
-            told = texts(item.asked)
-            yield ToldBefore(item.run, role, ERASED if told is None else told)
-            continue
-        for message in SpokenItems().told((item,), texts, "")[0]:
+            words = texts(item.asked)
+            return cls("asked", text, words=ERASED if words is None else words)
+        if item.role != "assistant":
+            return cls("tool" if item.role == "tool" else "user", text, call=item.call)
+        parts, api = _parts(item, texts)
+        came = item.calls or (len(item.pieces) == 1 and item.pieces[0].text is not None)
+        role: Literal["reply", "assistant"] = "reply" if came else "assistant"
+        return cls(role, text, calls=item.calls, parts=parts, api=api, model=item.model)
+
+    def message(self, model: str) -> PromptMessage | None:
+        """Return it as a message for a model; None for a turn in which nothing was said."""
+        if self.role in ("asked", "user", "tool"):
+            return PromptMessage("tool" if self.role == "tool" else "user", self.text, call_id=self.call)
+        text, calls = self.text, tuple[ToolCall, ...]()
+        parts, api = (self.parts, self.api) if self.model == model else ((), "")
+        if self.role == "reply":
+            said = read_turn(text, chars_max=len(text), finish="tool_calls" if self.calls else "stop")
+            # without calls of its own it is a plan or a phase's reply, whatever it looks like
+            if isinstance(said, Calls) and self.calls:
+                steps = zip(self.calls, said.steps, strict=False)
+                calls = tuple(ToolCall(id, wire_name(step.name), step.args) for id, step in steps)
+                text = said.text
+            elif isinstance(said, DirectAnswer):
+                text = said.text
+        if not (text.strip() or calls or parts):
+            return None
+        source = self.text if self.role == "reply" else ""
+        return PromptMessage("assistant", text, calls, parts=parts, api=api, source=source)
+
+    def told(self, run: str) -> Iterator[ToldBefore]:
+        """Yield it as text; a user's message that only tells a result is the tool's."""
+        if self.role == "asked":
+            yield ToldBefore(run, "user", self.words or self.text)
+        elif (message := self.message("")) is not None:
             calls = "".join(f"\n[calls {call.name} {_json_text(call.arguments)}]" for call in message.calls)
-            yield ToldBefore(item.run, role, f"{message.text}{calls}".strip())
+            role = "tool" if message.role == "user" else message.role
+            yield ToldBefore(run, role, f"{message.text}{calls}".strip())
+
+
+def round_text(run: str, said: Sequence[RoundMessage]) -> str:
+    """Return the messages of the round that was run *run* as they are stored."""
+    return msgspec.json.encode((replace(said[0], run=run), *said[1:])).decode()
+
+
+_ROUND = msgspec.json.Decoder(tuple[RoundMessage, ...])
+
+TOGETHER = 4096
+"""Bytes of rounds that are stored as one text; a longer one is alone. So short rounds cost little, however many there are."""
+
+_KEPT = 1024
+"""Such texts that are read once for all requests."""
+
+
+def said_in(text: str) -> tuple[RoundMessage, ...]:
+    """Return the messages of a text of one or more rounds."""
+    try:
+        return _ROUND.decode(text)
+    except msgspec.MsgspecError:  # erased, or none of this version
+        return (RoundMessage("user", text),)
+
+
+def round_messages(text: str, model: str = "") -> tuple[PromptMessage, ...]:
+    """Return a text of rounds as messages for a model."""
+    return (_messages if len(text) <= TOGETHER else _messages.__wrapped__)(text, model)
+
+
+@lru_cache(_KEPT)
+def _messages(text: str, model: str) -> tuple[PromptMessage, ...]:
+    return tuple(filter(None, (said.message(model) for said in said_in(text))))
+
+
+def spread(messages: Iterable[PromptMessage], model: str) -> tuple[PromptMessage, ...]:
+    """Return a prompt as its model gets it: of each earlier round its messages."""
+    found: list[PromptMessage] = []
+    for message in messages:
+        found += (message,) if message.role != "round" else round_messages(message.text, model)
+    return tuple(found)
+
+
+def said_before(items: Iterable[Item], texts: Texts) -> Iterator[ToldBefore]:
+    """Yield what was said in earlier rounds, oldest first."""
+    for item in items:
+        if item.role != "round":
+            yield from _told((RoundMessage.by(item, texts),), item.run)
+            continue
+        text = _text_of(item, texts)
+        yield from (_told_in if len(text) <= TOGETHER else _told_in.__wrapped__)(text, item.run)
+
+
+@lru_cache(_KEPT)
+def _told_in(text: str, run: str) -> tuple[ToldBefore, ...]:
+    return tuple(_told(said_in(text), run))
+
+
+def _told(messages: Iterable[RoundMessage], run: str) -> Iterator[ToldBefore]:
+    for said in messages:
+        run = said.run or run
+        yield from said.told(run)
 
 
 def round_texts(said: Iterable[ToldBefore]) -> list[str]:
@@ -196,26 +316,16 @@ class SpokenItems:
 
 def _spoken(item: Item, texts: Texts, model: str) -> PromptMessage | None:
     """Return an item as a message; None for a turn in which nothing was said."""
+    if item.role == "round":
+        return PromptMessage("round", _text_of(item, texts))
+    message = RoundMessage.by(item, texts).message(model)
+    shown = tuple(Picture(piece.picture) for piece in item.pieces if piece.picture is not None)
+    return replace(message, pictures=shown) if message is not None and shown else message
+
+
+def _text_of(item: Item, texts: Texts) -> str:
     data = item.role == "user" and not item.run  # of a result, where nothing may open a section
-    text = "".join(piece_text(piece, texts, data=data) for piece in item.pieces)
-    if item.role != "assistant":
-        shown = tuple(Picture(piece.picture) for piece in item.pieces if piece.picture is not None)
-        return PromptMessage(item.role, text, call_id=item.call, pictures=shown)
-    parts, api = _parts(item, texts) if item.model == model else ((), "")
-    calls: tuple[ToolCall, ...] = ()
-    source = ""
-    if item.calls or (len(item.pieces) == 1 and item.pieces[0].text is not None):
-        source = text
-        said = read_turn(text, chars_max=len(text), finish="tool_calls" if item.calls else "stop")
-        if isinstance(said, Calls) and item.calls:  # else a plan or a phase's reply, whatever it looks like
-            steps = zip(item.calls, said.steps, strict=False)
-            calls = tuple(ToolCall(id, wire_name(step.name), step.args) for id, step in steps)
-            text = said.text
-        elif isinstance(said, DirectAnswer):
-            text = said.text
-    if not (text.strip() or calls or parts):
-        return None
-    return PromptMessage("assistant", text, calls, parts=parts, api=api, source=source)
+    return "".join(piece_text(piece, texts, data=data) for piece in item.pieces)
 
 
 def piece_text(piece: Piece, texts: Texts, *, data: bool) -> str:

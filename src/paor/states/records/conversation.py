@@ -44,7 +44,7 @@ class Item(Stored, frozen=True, gc=False, kw_only=True):
     One message of a conversation.
 
     Attributes:
-        role: Who speaks: the model, a tool, or the user, for whom the engine speaks too.
+        role: Who speaks: the model, a tool, or the user, for whom the engine speaks too; ``round``: earlier rounds, whole.
         pieces: What is said, one after the other.
         size: Bytes of all that, for the budget of the context.
         calls: Of the model: ids of the calls that it makes, in their order; the first piece is then a reply in the form of turns.
@@ -53,13 +53,15 @@ class Item(Stored, frozen=True, gc=False, kw_only=True):
         model: Which model that was; another one gets the turn without its parts.
         summary: Of a result: what stands in its place after a cut.
         whole: Of one that is not told whole: bytes of all of it.
-        effect: Of a result: it tells of an effect, so others are shortened before it, and none is asked for again.
+        effect: It tells of a call with an effect, so others are shortened before it, and none is asked for again.
         run: Of an earlier round: id of the run in which it was said. All its texts are stored, and told as they are.
-        asked: Of an earlier round's beginning: what the user said, alone.
-        brief: Of an earlier round's result: its summary, as it stands in its place after a cut.
+        more: Of several rounds: ids of the runs of those after the first.
+        asked: Of an earlier round's beginning, where each of its messages is an item: what the user said, alone.
+        brief: Of earlier rounds: their text with summaries in the place of results, as it is after a cut; of a message of one the summary
+            of a result.
     """
 
-    role: Literal["assistant", "tool", "user"]
+    role: Literal["assistant", "tool", "user", "round"]
     pieces: tuple[Piece, ...] = ()
     size: int = 0
     calls: tuple[str, ...] = ()
@@ -70,8 +72,14 @@ class Item(Stored, frozen=True, gc=False, kw_only=True):
     effect: bool = False
     whole: int = 0
     run: str = ""
+    more: tuple[str, ...] = ()
     asked: StoredText | None = None
     brief: StoredText | None = None
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """Ids of all runs in which it was said."""
+        return (self.run, *self.more)
 
     @property
     def places(self) -> Iterator[StoredText]:
@@ -154,7 +162,7 @@ def size_of(items: Iterable[Item]) -> int:
 
 def _begins(item: Item) -> bool:
     """Return whether what is before an item can be left out: of earlier rounds only whole ones are."""
-    return item.asked is not None if item.run else item.role == "assistant"
+    return item.role == "round" or (item.asked is not None if item.run else item.role == "assistant")
 
 
 def own_begin(items: tuple[Item, ...]) -> int:

@@ -156,7 +156,7 @@ class Spec(BaseModel):
         conversation: Id of the conversation of which the run is a round; empty for none.
         follows: Id of the run whose round this one follows; empty for none.
         earlier: What was said in the rounds before, oldest first, its texts copied into this run.
-        asked_before: Model requests of the rounds before, so that a script goes on where it stood.
+        asked_before: Model requests of the rounds before, so that a script goes on where it stood; -1 while it waits for their end.
         round: Round of the workflow, or of the conversation, from 1.
         task: Task within the round, from 1; 0 is the workflow itself, whose steps are its tasks.
         task_id: Name of the task in its workflow's plan.
@@ -242,6 +242,11 @@ class Spec(BaseModel):
     def call_policy(self) -> Policy:
         """What the run's own calls are held against: a workflow calls its tasks whatever `policy` says, and these obey it."""
         return self.policy if self.task else Policy()
+
+    @property
+    def in_line(self) -> bool:
+        """Whether it waits for the end of the rounds before it, of which it is then told."""
+        return self.asked_before < 0
 
     @property
     def context_tokens(self) -> int:

@@ -106,6 +106,20 @@ def readable(
     return texts, notes
 
 
+_PAGES = re.compile(r"\bpages?\s+(\d{1,5}(?:\s*(?:,|-|\u2013|and|to)\s*\d{1,5})*)", re.IGNORECASE)
+_RANGE = re.compile(r"(\d+)\s*(?:-|\u2013|to)\s*(\d+)|(\d+)")
+
+
+def pages_in(request: str) -> tuple[int, ...]:
+    """Return the pages that a request names, ``page 3`` or ``pages 2, 4-6 and 9``; the first ones of a range, as many as are shown."""
+    found: dict[int, None] = {}
+    for named in _PAGES.finditer(request[:10_000]):
+        for first, last, one in _RANGE.findall(named[1]):
+            numbers = (int(one),) if one else range(int(first), min(int(last), int(first) + PAGES_SHOWN) + 1)
+            found |= dict.fromkeys(numbers)
+    return tuple(found)
+
+
 def _pictures(
     convert: Converter, document: Document, data: bytes, pages: Sequence[int], notes: list[str]
 ) -> tuple[tuple[str, bytes], ...]:
@@ -142,17 +156,17 @@ def extract(
     context: ToolContext,
     documentList: Annotated[list[str], Field(description="references of the documents to read")],
     aiPrompt: Annotated[
-        str | None, Field(description="what to extract; leave out for the whole text")
-    ] = None,
-    pages: Annotated[
-        list[int] | None, Field(description="numbers of pages of a PDF to look at as pictures")
+        str | None,
+        Field(
+            description="what to extract, of a PDF also from which pages: 'page 3'; leave out for the whole text"
+        ),
     ] = None,
 ) -> ToolOutput:
     """Read the text of documents: text, Markdown, HTML, CSV, JSON, PDF, Office and OpenDocument files, EPUB, RTF, EML; pictures and scans where the model takes pictures."""
     documents = context.documents(documentList)
     if not documents:
         raise ToolError("document.extract: documentList names no document")
-    texts, notes = readable(context, documents, looks=context.takes_pictures, pages=pages or ())
+    texts, notes = readable(context, documents, looks=context.takes_pictures, pages=pages_in(aiPrompt or ""))
     if aiPrompt:
         given = [one for item in texts for one in item.given(item.name)]
         answer = context.ask(aiPrompt, given, format="md")

@@ -1,0 +1,228 @@
+"""Submitted rounds stand in line: each is written at once, and driven by a worker once those before it have ended, whoever dies."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paor import Engine, Journal, Task
+from paor.errors import ConversationBusy
+from paor.worker import Worker
+
+from ..support.inside import RunQueue
+from .talk import Clerk, desk, find, holds
+from .test_kills import FUSE_S, ROUNDS, WORDS, check
+from .test_rounds import MODES
+from .test_turns import asking
+
+pytestmark = pytest.mark.filterwarnings("ignore:mode='batch'")
+
+
+def work(host: Engine, concurrency: int = 4) -> None:
+    """Drive what is queued until nothing is left."""
+    asyncio.run(Worker(host, concurrency=concurrency).run(until_idle=True))
+
+
+def test_rounds_are_driven_in_the_order_in_which_they_were_submitted(tmp_path: Path) -> None:
+    """Each is told of all before it, one at a time; they are rounds from the start, and a start that does not queue is refused."""
+    model = Clerk()
+    with desk(tmp_path / "runs.db", model) as host:
+        runs = [host.submit(f"Say {n}", conversation="c", queue=True).run_id for n in range(5)]
+        assert [row.run_id for row in host.journal.conversation("c").runs] == runs
+        assert [row.round for row in host.journal.runs()] == [5, 4, 3, 2, 1]
+        for start in (host.run, host.submit):
+            with pytest.raises(ConversationBusy):
+                start("Say no", conversation="c")
+        with pytest.raises(ConversationBusy, match=runs[1]):
+            host.resume(runs[2])
+        assert host.journal.verify() == [] and model.calls == []
+        heads = host.journal.heads()
+        work(host)
+        assert host.journal.verify(heads=heads) == []
+        for number, call in enumerate(model.calls):
+            told = "\n".join(message.body for message in call.messages)
+            assert [f"You said: Say {n}" in told for n in range(5)] == [n < number for n in range(5)]
+        assert host.run("Say 5", conversation="c").status == "done"
+        assert [row.run_id for row in host.journal.conversation("c").runs][:5] == runs
+        holds(host.journal)
+
+
+FILE = "after: {action: 'orders/find', input: {order_id: '${transcript[0].content} then ${query}'}}"
+"""A workflow file, which is told what was said as its own variable."""
+
+EACH: dict[str, dict[str, Any]] = {**MODES, "file": {"workflow": FILE}}
+
+
+@pytest.mark.parametrize("mode", EACH)
+def test_a_round_that_has_waited_is_what_it_would_be_if_it_had_not(mode: str, tmp_path: Path) -> None:
+    """Its spec, its documents and what it is told: as those of one that is submitted when the round before has ended."""
+
+    def told(waits: bool, own: dict[str, Any]) -> Any:
+        path = tmp_path / f"{waits}{len(own)}.db"
+        with Engine(Clerk(), [find], Journal(path, "off")) as host:
+            first: dict[str, Any] = {
+                "documents": [("one.txt", "first")],
+                "language": "French",
+                "conversation": "c",
+            }
+            host.submit("Say a", profile="two_stage", **first)
+            if not waits:
+                work(host)
+            run_id = host.submit("Say b", conversation="c", queue=True, **own, **EACH[mode]).run_id
+            assert host.journal.spec(run_id).in_line == waits
+            work(host)
+            assert host.result(run_id).status == "done"
+            spec = host.journal.spec(run_id)
+            random = {"key_salt", "workflow_id", "follows", "earlier", "documents"}
+            documents = [
+                (item.label, item.name, host.journal.document(run_id, item.number))
+                for item in host.journal.documents(run_id)
+            ]
+            holds(host.journal)
+            earlier = [(item.size, len(item.runs)) for item in spec.earlier]
+            return spec.model_dump(exclude=random), documents, earlier
+
+    given: dict[str, Any] = {
+        "documents": [("two.txt", "second")],
+        "transcript": [{"role": "user", "content": "Hi"}],
+    }
+    for own in (given, {}):
+        assert told(True, own) == told(False, own)
+
+
+def test_one_that_is_cancelled_in_line_ends_when_its_turn_comes(tmp_path: Path) -> None:
+    """Without a request to a model; those behind it go on, and are told that it was said."""
+    model = Clerk()
+    with desk(tmp_path / "runs.db", model) as host:
+        host.submit("Say a", conversation="c")
+        second = host.submit("Say b", conversation="c", queue=True).run_id
+        last = host.submit("Say c", conversation="c", queue=True).run_id
+        assert host.cancel(second).status == "running"
+        work(host)
+        assert (host.result(second).reason, host.result(last).answer) == ("cancelled", "You said: Say c")
+        assert len(model.calls) == 2 and "Say b" in model.told()
+        holds(host.journal)
+
+
+def test_a_line_waits_behind_a_question_and_goes_on_with_its_answer(tmp_path: Path) -> None:
+    """And the worker does not wait for a person; a workflow of tasks stands in line like any other round."""
+    with asking(tmp_path / "runs.db") as host:
+        first = host.submit("Pay", conversation="c").run_id
+        host.submit_workflow("Say all", tasks=[Task("Say it")], conversation="c", queue=True)
+        work(host)
+        assert [row.status for row in host.journal.conversation("c").runs] == ["waiting", "running"]
+        host.model = Clerk()
+        assert host.resume(first, answer={"approve": True}).status == "done"
+        work(host)
+        assert [row.status for row in host.journal.conversation("c").runs] == ["done", "done"]
+        holds(host.journal)
+
+
+def test_what_waits_in_line_moves_with_its_conversation(tmp_path: Path) -> None:
+    """Where it is imported, whoever takes it up goes on from the rounds that are there."""
+    from ..support.inside import line_bytes
+
+    with desk(tmp_path / "runs.db") as host:
+        host.submit("Say a", conversation="c")
+        last = host.submit("Say b", conversation="c", queue=True).run_id
+        lines = [line_bytes(line) for line in host.journal.export(conversation="c")]
+    model = Clerk()
+    with desk(tmp_path / "other.db", model) as host:
+        host.journal.import_lines(lines)
+        assert not host.recover().refused
+        assert "You said: Say a" in model.told() and host.result(last).status == "done"
+        holds(host.journal)
+
+
+# -- processes ---------------------------------------------------------------------------------------------------------
+
+
+def drive_until(place: str, target: int) -> None:
+    """Work on what is queued; killed before or after the write number *target*, 0 for never; below 0 only beginnings of rounds count."""
+    with desk(place) as host:
+        store: Any = host.journal.store
+        writes = [0]
+
+        def killing(write: Any) -> Any:
+            def counted(*arguments: Any, **options: Any) -> Any:
+                writes[0] += 2
+                if writes[0] - 1 == abs(target):
+                    os.kill(os.getpid(), signal.SIGKILL)
+                found = write(*arguments, **options)
+                if writes[0] == abs(target):
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return found
+
+            return counted
+
+        store.write_anew = killing(store.write_anew)
+        if target > 0:
+            store.backend.append = killing(store.backend.append)
+        work(host)
+
+
+def workers(place: str, *targets: int) -> list[int | None]:
+    """Return how workers in processes of their own have ended; what one had that was killed comes up at once."""
+    with desk(place) as host:
+        queue = RunQueue(host.journal.store.backend)
+        for row in queue.rows():
+            queue.release(host.journal.run(row.run_id).run)
+    context = get_context("forkserver")
+    context.set_forkserver_preload(["tests.conversation.talk"])
+    children = [context.Process(target=drive_until, args=(place, target)) for target in targets]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join(FUSE_S)
+    codes = [child.exitcode for child in children]
+    for child in children:
+        child.kill()
+    return codes
+
+
+def line_survives(place: str, seed: int, kills: int) -> None:
+    """Submit the words of a conversation, kill worker after worker at their writes, then let two end it together."""
+    chance = random.Random(seed)
+    with desk(place) as host:
+        for number, words in enumerate(WORDS):
+            host.submit(words, conversation="c", queue=True, key=str(number))
+            assert host.submit(words, conversation="c", queue=True, key=str(number)).status == "running"
+    for _ in range(kills):
+        (code,) = workers(place, chance.randrange(1, 9))
+        assert code in (0, -signal.SIGKILL)
+    assert workers(place, 0, 0) == [0, 0]
+    check(place)
+
+
+@pytest.mark.parametrize("target", [-1, -2])
+def test_a_line_survives_a_worker_that_is_killed_as_a_round_begins(target: int, tmp_path: Path) -> None:
+    """Before the round is written with what it is told, and right after."""
+    path = tmp_path / "runs.db"
+    with desk(path) as host:
+        runs = [host.submit(f"Say {n}", conversation="c", queue=True).run_id for n in range(3)]
+    assert workers(str(path), target) == [-signal.SIGKILL]
+    with desk(path) as host:
+        assert host.journal.spec(runs[1]).in_line == (target == -1) and host.journal.verify() == []
+        assert [result.answer for result in host.recover().results] == ["You said: Say 1", "You said: Say 2"]
+        assert host.journal.spec(runs[2]).earlier[0].runs == tuple(runs[:2])
+        holds(host.journal)
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize("seed", range(5))
+def test_a_line_survives_kills(seed: int, tmp_path: Path) -> None:
+    """Ten workers, one after the other; then two at once."""
+    line_survives(str(tmp_path / "runs.db"), seed, ROUNDS)
+
+
+@pytest.mark.whole
+def test_a_line_survives_kills_in_postgresql(postgres: Any) -> None:
+    """The same over a server."""
+    line_survives(postgres.url(), 0, 4)
