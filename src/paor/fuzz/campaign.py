@@ -26,10 +26,13 @@ from ..tools.documents import convert
 from . import strategies
 from .failing_case import SETTINGS, last_run_alone, quiet, violation_in
 from .machine import EngineMachine
+from .oracles.invariants import fits
 from .oracles.seen import Violation
 from .repro import Repro, repro_of
 from .sample_engine import sample_engine
+from .strategies.shown import Learned
 from .world.error_attribution import blaming, is_own_code
+from .world.test_doubles import ObservedCall
 from .world.world import Make
 
 _LOADED = (verify, replay, journal, offline, convert, strategies)
@@ -37,6 +40,40 @@ _LOADED = (verify, replay, journal, offline, convert, strategies)
 Rooms whose modules are loaded before a search, not on first use: hypothesis draws constants from the modules that it finds, so
 the same seed would give another search in a process that has loaded less.
 """
+
+
+ROUND = 10
+"""
+Examples of one run of hypothesis, several of which make a search. After its first ten valid examples hypothesis changes each
+example it has in places and takes it again, up to five times; of an agent's runs most of these are the same run.
+"""
+
+
+class ToolUse(NamedTuple):
+    """
+    How a tool was called in a search.
+
+    Attributes:
+        calls, succeeded: Calls of its own function, and those of them that raised nothing.
+        error: The words of the last error.
+        arguments: Names of the arguments with which it only failed: those to put into ``values``.
+    """
+
+    calls: int = 0
+    succeeded: int = 0
+    error: str = ""
+    arguments: tuple[str, ...] = ()
+
+    def after(self, call: ObservedCall) -> ToolUse:
+        """Return the same with one more call."""
+        done = bool(call.returned or call.raised)
+        names = (
+            ()
+            if self.succeeded or call.returned
+            else tuple(dict.fromkeys((*self.arguments, *call.arguments)))
+        )
+        error = (call.raised or [self.error])[-1]
+        return ToolUse(self.calls + done, self.succeeded + bool(call.returned), error, names)
 
 
 class Found(NamedTuple):
@@ -49,6 +86,7 @@ class Found(NamedTuple):
         requests: Requests to the model by kind.
         families: Near misses that were sent, by family.
         coverage: What of the table was taken, and which guards were seen both ways.
+        tools: The host's own tools by name: how often each was called and succeeded, and what its last error said.
         repro: The smallest failing case, None when none was found.
         violation: What it violates.
     """
@@ -58,6 +96,7 @@ class Found(NamedTuple):
     requests: dict[str, int]
     families: dict[str, int]
     coverage: Coverage
+    tools: dict[str, ToolUse]
     repro: Repro | None = None
     violation: Violation | None = None
 
@@ -69,6 +108,7 @@ class SearchProgress:
         self.examples = self.rows = 0
         self.requests: Counter[str] = Counter()
         self.families: Counter[str] = Counter()
+        self.tools: dict[str, ToolUse] = {}
         self.failed = False
         self.coverage = Coverage.empty()
         self._progress = progress
@@ -79,6 +119,11 @@ class SearchProgress:
         for seen in machine.world.seen.values():
             self.rows += len(seen.rows)
             self.coverage = self.coverage + coverage(seen.rows, machine=machine_told(seen.spec.host_machine))
+        called = [name for name in machine._own if not fits(name, machine.fakes)]
+        self.tools = dict.fromkeys(called, ToolUse()) | self.tools
+        for call in machine.world.watch.calls:
+            if call.tool in self.tools:
+                self.tools[call.tool] = self.tools[call.tool].after(call)
         for step in machine.world.script:
             for reply in step.get("said", ()):
                 self.requests[reply["kind"]] += 1
@@ -130,9 +175,13 @@ def search(
     with _unfinished_case(unfinished, app) as write:
         base = type(base.__name__, (base,), {"_calling": staticmethod(write)}) if write is not None else base
         machine = _searching(base, seen)
+        machine._learning = learned = Learned()
         try:
             with quiet(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                run_state_machine_as_test(seed(number or 0)(machine), settings=chosen)
+                for place in range(0, examples, ROUND):
+                    machine._before = learned.now()
+                    part = settings(chosen, max_examples=min(ROUND, examples - place))
+                    run_state_machine_as_test(seed(f"{number or 0}-{place}")(machine), settings=part)
             found = machine.failure
         except BaseException as error:  # KeyboardInterrupt, too: what was found is not lost with it
             found = machine.failure or violation_in(error)
@@ -151,7 +200,7 @@ def search(
             found = last_run_alone(base, found)
     requests, families = (dict(sorted(counter.items())) for counter in (seen.requests, seen.families))
     repro = repro_of(found, app) if found is not None else None
-    return Found(seen.examples, seen.rows, requests, families, seen.coverage, repro, found)
+    return Found(seen.examples, seen.rows, requests, families, seen.coverage, seen.tools, repro, found)
 
 
 def _searching(base: type[EngineMachine], seen: SearchProgress) -> Any:

@@ -13,6 +13,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, ClassVar
 
 from hypothesis import reject
@@ -29,6 +30,7 @@ from ..prompts.parsing.reply_forms import PARAMETERS_PLACE, moved_references
 from ..states.base.errors import UsageError
 from ..states.phase import Phase
 from ..states.run.state import Run
+from ..tools.documents.tools import builtin_tools
 from ..tools.tool import Tool
 from .failing_case import TestCaseOf
 from .oracles.invariants import denied, fits
@@ -53,6 +55,19 @@ from .strategies.outcomes import (
 from .strategies.replies import AIMS, GOOD, calls_again, denied_selections, replies
 from .strategies.reply_builder import Said
 from .strategies.setting import Setting
+from .strategies.shown import (
+    Call,
+    Known,
+    Learned,
+    Pool,
+    Shown,
+    distinct,
+    of_arguments,
+    of_code,
+    of_error,
+    of_result,
+    of_schemas,
+)
 from .world.error_attribution import blaming
 from .world.world import World
 
@@ -120,6 +135,8 @@ class EngineMachine(RuleBasedStateMachine):
     _tries: ClassVar[int] = 0
     _refused: ClassVar[UsageError | None] = None
     _calling: ClassVar[Any] = None  # what World.calling is to be
+    _learning: ClassVar[Learned | None] = None  # what takes in each example
+    _before: ClassVar[Known] = Known()  # what was known when hypothesis began
     TestCase: Any = TestCaseOf()
 
     def engine(self, journal: Journal) -> Engine:
@@ -143,14 +160,19 @@ class EngineMachine(RuleBasedStateMachine):
         super().__init__()
         check_attributes(self)
         self._closing = "polite"
-        self._broken = self._same = False
-        self._runs = self._faults = 0
+        self._broken = self._same = self._calm = False
+        self._runs = self._faults = self._learned = 0
+        self._focus: frozenset[str] = frozenset()
+        self._taken: list[Call] = []
+        self._failed: list[Call] = []
+        self._said: list[Shown] = []
         self._folder = tempfile.TemporaryDirectory(prefix="paor-fuzz-") if self.on_disk else None
         path = os.path.join(self._folder.name, "runs.db") if self._folder is not None else ":memory:"
         with blaming("prepare or engine of the machine raised"):
             self.prepare()
             self.world: Any = World(self.engine, self.check, path=path)
         self.world.calling = self._calling
+        self._shown = self._shown_before()
 
     @initialize(data=st.data())
     def begin(self, data: DataObject) -> None:
@@ -162,11 +184,14 @@ class EngineMachine(RuleBasedStateMachine):
             ):  # so that the plainest of all examples seems to fail, and the search ends
                 self._broken = True
                 raise found
+        self._calm = data.draw(seldom(1))
+        if self._calm and self._own:
+            self._focus = frozenset(data.draw(st.lists(st.sampled_from(self._own), min_size=1, max_size=3)))
         self._start(data)
 
     def _start(self, data: DataObject) -> None:
         self._runs += 1
-        self._faults = data.draw(st.sampled_from((4, 0, 2, 3, 6, 10, 20)))
+        self._faults = 0 if self._calm else data.draw(st.sampled_from((4, 0, 2, 3, 6, 10, 20)))
         engine = self.world.engine
         step: dict[str, Any] = {"do": "start", "objective": self.objective}
         mode = data.draw(st.sampled_from(self.modes))
@@ -177,12 +202,12 @@ class EngineMachine(RuleBasedStateMachine):
         wanted: bool = data.draw(st.booleans())
         if self.documents and wanted:
             step["documents"] = [list(pair) for pair in self.documents]
-        if self.vary_limits and not data.draw(seldom(3)):
+        if self.vary_limits and not self._calm and not data.draw(seldom(3)):
             limits = data.draw(LIMITS)
             if data.draw(seldom(3)):
                 limits |= data.draw(BUDGETS)
             step["limits"] = limits
-        if self.vary_policy:
+        if self.vary_policy and not self._calm:
             policy = data.draw(tighter(engine.policy, [tool.name for tool in engine.tools]))
             step |= {"policy": policy} if policy is not None else {}
         if mode in ("react", "native") and data.draw(seldom(5)):
@@ -217,7 +242,7 @@ class EngineMachine(RuleBasedStateMachine):
 
         def tell(call: ModelCall) -> Said:
             setting = self._setting(call)
-            if not aim and (again := self._again(data, call.kind, setting)) is not None:
+            if not (aim or self._calm) and (again := self._again(data, call.kind, setting)) is not None:
                 return again
             wanted = aimed.pop() if aimed and aimed[0] in AIMS[call.kind] else GOOD[call.kind]
             return data.draw(replies(call.kind, setting, wanted))
@@ -233,7 +258,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.world.tell, self.world.choose = tell, choose
         if isinstance(values := self.host_values, SearchStrategy):
             self.world.gives = lambda port, run_id, phase: data.draw(values)
-        lost = lost or data.draw(seldom(24))
+        lost = lost or (not self._calm and data.draw(seldom(24)))
         self._do({"do": "row"} | ({"lost": True} if lost else {}) | ({"raises": True} if raises else {}))
 
     def _again(self, data: DataObject, kind: str, setting: Setting) -> Said | None:
@@ -271,14 +296,43 @@ class EngineMachine(RuleBasedStateMachine):
             next((tool for tool in tools if tool.name == named), None),
             schema,
             bool(policy.file_roots),
-            self.values,
+            self._known(),
             self._made(),
+            (*self._taken, *self._before.calls),
+            self._focus,
             frozenset(
                 reply.get("family", "") for step in self.world.script for reply in step.get("said", ())
             ),
             (phase.reply if phase is not None else call.schema) or {},
             phase is not None and phase.chooses,
         )
+
+    def _shown_before(self) -> list[Shown]:
+        """Return what the agent shows before its first call: in the code and the schemas of the host's own tools."""
+        builtin = {tool.name for tool in builtin_tools()}
+        own = [tool for tool in self.world.engine.tools if tool.name not in builtin]
+        self._own = [tool.name for tool in own]
+        code = of_code([*(tool.run for tool in own), type(self)])
+        return distinct([*code, *of_schemas([tool.spec() for tool in own])])
+
+    def _known(self) -> Pool:
+        """Return what is known of values now; all but what was there before the first call is of this very example."""
+        calls = self.world.watch.calls
+        for call in calls[self._learned :]:
+            if call.returned:
+                self._taken.insert(0, (call.tool, call.arguments))
+            made = call.tool, call.arguments
+            if call.raised:
+                self._failed.append(made)
+            said = [of_result(made, value) for value in call.returned if call.tool in self._own]
+            said += [of_error(made, message) for message in call.raised]
+            self._said = distinct(chain(*said, self._said))
+        self._learned = len(calls)
+        taken = distinct(
+            item for _, values in (*self._taken, *self._before.calls) for item in of_arguments(values)
+        )
+        shown = distinct(chain(self._said, self._before.shown, self._shown))
+        return Pool(self.values, tuple(taken), tuple(shown), self._before.refused)
 
     @staticmethod
     def _phase(run: Run | None) -> Phase | None:
@@ -311,6 +365,8 @@ class EngineMachine(RuleBasedStateMachine):
             yield "answer", 8
             if self.world.may_be_late:
                 yield "go_on", 2
+        elif self._calm:
+            yield "go_on", 8
         else:
             yield "go_on", 8
             if self._faults > 0 and run is not None:
@@ -326,6 +382,8 @@ class EngineMachine(RuleBasedStateMachine):
             yield "lose_effect", 3
             if run is not None and run.spec.host_machine:
                 yield "host_fault", 2
+        if self._calm:
+            return
         if need != "start":
             yield "look", 1
             yield "clock", 1
@@ -401,6 +459,9 @@ class EngineMachine(RuleBasedStateMachine):
             if not self._broken:
                 self._do({"do": "finish", "how": self._closing})
         finally:
+            if self._learning is not None:
+                self._known()
+                self._learning.add(self._taken, self._failed, self._said)
             self.world.close()
             if self._folder is not None:
                 self._folder.cleanup()

@@ -80,6 +80,7 @@ class Seen:
         decided: The reason of the stop that was decided, empty while the run goes on.
         errors, refused: Calls that failed, or were refused for their parameters, in a row.
         denied: Whether the last call was denied.
+        lapses: Calls of the run that failed, were refused or blocked.
         blocked: Calls that were blocked as duplicates.
         stale, best: Scores in a row that did not rise, and the highest one.
         scored: Whether every refinement so far was understood for sure.
@@ -87,6 +88,7 @@ class Seen:
         sure: Criteria that were said to be met, for sure; *unsure* once a judgement may have been read either way.
         plan: Steps of the plan in force, each a tool or another type, with its arguments; None when they are not known.
         place: Of the plan's step that is being taken.
+        observed: Calls of turns whose result or error the model has seen; None once a turn was not understood for sure.
         own: What was seen of the host's own machine, None for a run of the standard one.
     """
 
@@ -108,6 +110,7 @@ class Seen:
     errors: int = 0
     refused: int = 0
     denied: bool = False
+    lapses: int = 0
     blocked: int = 0
     stale: int = 0
     best: float | None = None
@@ -117,6 +120,7 @@ class Seen:
     unsure: bool = False
     plan: list[Mapping[str, Any]] | None = None
     place: int = 0
+    observed: list[Mapping[str, Any]] | None = field(default_factory=list)
     own: OwnRun | None = None
 
     @property
@@ -191,6 +195,7 @@ class Seen:
         self.criteria = str(row.counters.get("criteria", ""))
         if row.trigger in ("execute", "refuse"):
             self.denied = row.trigger == "refuse" and row.guards.get("action_allowed") is False
+            self.lapses += not row.outcome.get("ok") if row.trigger == "execute" else 1
         match row.trigger:
             case "conclude":
                 self.decided = str(row.outcome.get("stop", ""))
@@ -213,6 +218,11 @@ class Seen:
                 blocked = not self.denied and bool(row.guards.get("duplicate"))
                 self.blocked += blocked
                 self.refused = 0 if self.denied or blocked else self.refused + 1
+            case "observe" if self.spec.native and not self.for_phase:
+                if self.plan is None or self.observed is None:
+                    self.observed = None
+                else:
+                    self.observed = [*self.observed, self.plan[self.place]]
             case "next_step":
                 self.place += 1
             case "select":

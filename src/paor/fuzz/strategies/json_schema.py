@@ -11,14 +11,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import lru_cache, partial, reduce
 from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from ...states.settings.policy import Policy
+from ...tools.policy import unsafe
 from ...tools.schema.parameters import ParameterSchema
 from .reply_builder import INJECTED
+from .shown import Pool
 
 _DEPTH_MAX = 4
 """How deep objects and lists that may be left out are filled; a schema may refer to itself."""
@@ -51,13 +54,17 @@ UNSAFE = ("file:///etc/passwd", "http://127.0.0.1/", "http://user:secret@example
 """Values that the policy lets into no tool, under any name of an argument."""
 
 
+_POLICY = Policy()
 _FAR = (100, 1_000, 100_000)
 """How far from nought, or from the one bound that there is, numbers are drawn beside those close to it."""
 
-Known = Mapping[str, Sequence[Any]]
-"""Values that are known to mean something, by the name of an argument: ids that exist, for example."""
+Known = Pool | Mapping[str, Sequence[Any]]
+"""Values that are known to mean something: ids that exist, for example, by the name of an argument."""
 
-NOTHING_KNOWN: Known = {}
+NOTHING_KNOWN = Pool()
+
+_LOOKS = {"date": r"\d{4}-\d\d-\d\d", "email": r"[^@\s]+@[^@\s]+", "uri": r"https?://\S+"}
+"""How a text of a format looks that was shown somewhere; of other formats only those are drawn that the kit has itself."""
 
 
 def weighted(*parts: tuple[int, SearchStrategy[Any]]) -> SearchStrategy[Any]:
@@ -79,19 +86,21 @@ def arguments(schema: Mapping[str, Any], known: Known = NOTHING_KNOWN) -> Search
         schema: JSON Schema of the arguments as one object.
         known: Values to use for most arguments, by name.
     """
-    return _strategy_of(*_texts(schema, known))[1]
+    return _fitting(schema, known)[1]
 
 
-def _texts(schema: Mapping[str, Any], known: Known) -> tuple[str, str]:
-    return json.dumps(schema, default=str), json.dumps({name: list(known[name]) for name in sorted(known)})
+def _fitting(
+    schema: Mapping[str, Any], known: Known
+) -> tuple[ParameterSchema, SearchStrategy[dict[str, Any]]]:
+    plain, compiled = _compiled(json.dumps(schema, default=str))
+    pool = known if isinstance(known, Pool) else Pool(known)
+    drawn = _Drawing(plain, pool).value({**plain, "type": "object"}, 0)
+    return compiled, drawn.filter(lambda values: not compiled.check(values))
 
 
 @lru_cache(maxsize=1024)
-def _strategy_of(text: str, known: str) -> tuple[ParameterSchema, SearchStrategy[dict[str, Any]]]:
-    schema = json.loads(text)
-    compiled = ParameterSchema(schema)
-    drawn = _Drawing(schema, json.loads(known)).value(schema | {"type": "object"}, 0)
-    return compiled, drawn.filter(lambda values: not compiled.check(values))
+def _compiled(text: str) -> tuple[dict[str, Any], ParameterSchema]:
+    return json.loads(text), ParameterSchema(json.loads(text))
 
 
 def near_arguments(
@@ -102,12 +111,7 @@ def near_arguments(
 
     None stands for values that fit the schema, and that the policy may refuse.
     """
-    return _near(*_texts(schema, known))
-
-
-@lru_cache(maxsize=1024)
-def _near(text: str, known: str) -> SearchStrategy[tuple[str, dict[str, Any], bool | None]]:
-    compiled, fitting = _strategy_of(text, known)
+    compiled, fitting = _fitting(schema, known)
     names = st.sampled_from(sorted([*MISSES, *INSIDE, *INSIDE]))
 
     def miss(values: dict[str, Any], name: str, place: int) -> tuple[str, dict[str, Any], bool | None]:
@@ -195,15 +199,22 @@ INSIDE = tuple(name for name in MISSES if "inside" in name)
 
 
 class _Drawing:
-    def __init__(self, root: Mapping[str, Any], known: Known) -> None:
+    def __init__(self, root: Mapping[str, Any], known: Pool) -> None:
         self._root = root
         self._known = known
 
     def value(self, schema: Any, depth: int, name: str = "") -> SearchStrategy[Any]:
         """Return values of *schema*, which is under *name*, those that are known most of the time."""
         drawn = self._value(schema, depth, name)
-        known = self._known.get(name)
-        return weighted((3, st.sampled_from(known)), (1, drawn)) if known else drawn
+        hints = self._known.hints.get(name)
+        return weighted((3, st.sampled_from(hints)), (1, drawn)) if hints else drawn
+
+    def _scalar(
+        self, kind: str, drawn: SearchStrategy[Any], schema: Mapping[str, Any], name: str
+    ) -> SearchStrategy[Any]:
+        """Return values that are drawn, and those that the agent itself has shown, for a text or a number."""
+        groups = self._known.choices(name, partial(_is_like, kind, schema, name))
+        return weighted((1, drawn), *((weight, st.sampled_from(values)) for weight, values in groups))
 
     def _value(self, schema: Any, depth: int, name: str) -> SearchStrategy[Any]:
         if not isinstance(schema, Mapping):
@@ -248,9 +259,9 @@ class _Drawing:
         if kind == "array":
             return self._array(schema, depth, name)
         if kind == "string":
-            return _text(schema, name)
+            return self._scalar(kind, _text(schema, name), schema, name)
         if kind in ("integer", "number"):
-            return _number(schema, whole=kind == "integer")
+            return self._scalar(kind, _number(schema, whole=kind == "integer"), schema, name)
         return {"boolean": st.booleans(), "null": st.none()}.get(kind, _JSON)
 
     def _object(self, schema: Mapping[str, Any], depth: int) -> SearchStrategy[dict[str, Any]]:
@@ -285,6 +296,33 @@ _IMPLIED = {
     "number": {"minimum", "maximum", "multipleOf"},
     "string": {"pattern", "format", "minLength", "maxLength"},
 }
+
+
+def _is_like(kind: str, schema: Mapping[str, Any], name: str, value: Any) -> bool:
+    """Whether a value that was shown somewhere may be one of *schema*, and is nothing that the policy lets into no tool."""
+    if kind == "string":
+        if (
+            not isinstance(value, str)
+            or not value.isprintable()
+            or value.startswith(("docList:", "docItem:"))
+        ):
+            return False
+        looks = schema.get("pattern") or _LOOKS.get(
+            schema.get("format", ""), "$.^" if "format" in schema else ""
+        )
+        length = int(schema.get("minLength", 0)) <= len(value) <= schema.get("maxLength", len(value))
+        return length and _matches(looks, value) and unsafe(_POLICY, {name: value}) is None
+    if isinstance(value, bool) or not isinstance(value, int if kind == "integer" else int | float):
+        return False
+    least, most = schema.get("minimum", value), schema.get("maximum", value)
+    return bool(least <= value <= most)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    try:
+        return re.search(pattern, text) is not None
+    except re.error:
+        return False
 
 
 def _implied_type(schema: Mapping[str, Any]) -> str:

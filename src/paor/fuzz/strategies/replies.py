@@ -20,7 +20,7 @@ from ...states.run.spec import Mode, ToolSpec
 from ...states.settings.limits import LOWERABLE
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from ...tools.schema.parameters import ParameterSchema
-from .json_schema import Known, arguments, near_arguments, weighted
+from .json_schema import arguments, near_arguments, weighted
 from .near_misses import families, near_miss
 from .reply_builder import Said, faulty
 from .setting import ANY, Setting
@@ -89,13 +89,13 @@ def plan(draw: DrawFn, setting: Setting = ANY) -> Said:
     tools = [tool for tool in setting.usable if CONNECTION not in tool.parameters.get("required", ())]
     if not tools:
         return draw(nothing_left())
-    steps = [_plan_call(draw, draw(st.sampled_from(tools)), setting.known)]
+    steps = [_plan_call(draw, draw(st.sampled_from(tools)), setting)]
     for number in range(draw(st.sampled_from([0, 0, 1, 1, 2, 3]))):
         how = draw(st.integers(0, 5))
         if how >= 4:  # a step that was there already, or one that calls no tool
             steps.append(draw(st.sampled_from(steps if how == 4 else _OTHER_STEPS)))
         else:
-            steps.append(_plan_call(draw, draw(st.sampled_from(tools)), setting.known, after=number + 1))
+            steps.append(_plan_call(draw, draw(st.sampled_from(tools)), setting, after=number + 1))
     text = json.dumps({"intention": "read on", "steps": steps})
     needed = {tool.name: {*tool.parameters.get("required", ())} for tool in tools}
     whole = all(needed.get(step.get("name", ""), set()) <= step.get("args", {}).keys() for step in steps)
@@ -104,12 +104,10 @@ def plan(draw: DrawFn, setting: Setting = ANY) -> Said:
     return Said("plan", text, good=good, means={"steps": steps})
 
 
-def _plan_call(draw: DrawFn, tool: ToolSpec, known: Known, after: int = 0) -> dict[str, Any]:
+def _plan_call(draw: DrawFn, tool: ToolSpec, setting: Setting, after: int = 0) -> dict[str, Any]:
     """Return a step that calls *tool*: with arguments that fit, some that do not, or an earlier step's output."""
-    required = [name for name in tool.parameters.get("required", ()) if name != DOCUMENT_LIST]
-    schema = {**tool.parameters, "required": required}
     how = draw(st.integers(0, 7))
-    values = draw(near_arguments(schema, known))[1] if how == 7 else draw(arguments(schema, known))
+    values = _values(draw, tool, setting, near=how == 7)
     values = {  # no text is a placeholder by accident
         name: value.replace("$", "$$") if isinstance(value, str) else value for name, value in values.items()
     }
@@ -141,7 +139,7 @@ def no_plan(draw: DrawFn, near_misses: SearchStrategy[Said], setting: Setting = 
     forbidden = [tool for tool in setting.tools if tool.name in setting.denied]
     wanted: bool = draw(st.booleans())
     if forbidden and wanted:
-        steps = [_plan_call(draw, draw(st.sampled_from(forbidden)), setting.known)]
+        steps = [_plan_call(draw, draw(st.sampled_from(forbidden)), setting)]
         return Said("plan", json.dumps({"steps": steps}), good=False)
     return draw(near_misses)
 
@@ -203,7 +201,7 @@ def _call(draw: DrawFn, setting: Setting, before: list[dict[str, Any]]) -> dict[
     name = tool.name if draw(st.booleans()) else tool.name.replace(".", "_")
     if how == 13:
         return {"id": id, "name": name, "args": draw(st.sampled_from(_BAD_ARGUMENTS))}
-    return {"id": id, "name": name, "args": _values(draw, tool, setting.known, near=how == 12)}
+    return {"id": id, "name": name, "args": _values(draw, tool, setting, near=how == 12)}
 
 
 def _others(setting: Setting) -> Sequence[ToolSpec]:
@@ -211,13 +209,14 @@ def _others(setting: Setting) -> Sequence[ToolSpec]:
     return [tool for tool in setting.tools if tool not in setting.usable] or setting.tools
 
 
-def _values(draw: DrawFn, tool: ToolSpec, known: Known, *, near: bool) -> dict[str, Any]:
+def _values(draw: DrawFn, tool: ToolSpec, setting: Setting, *, near: bool) -> dict[str, Any]:
     required = [
         name for name in tool.parameters.get("required", ()) if name not in (DOCUMENT_LIST, CONNECTION)
     ]
     schema = {**tool.parameters, "required": required}
-    values = draw(near_arguments(schema, known))[1] if near else draw(arguments(schema, known))
-    return values if isinstance(values, dict) else {}
+    if near:
+        return draw(near_arguments(schema, setting.known))[1]
+    return _taken_or_drawn(draw, setting, tool.name, schema)
 
 
 def answered() -> SearchStrategy[Said]:
@@ -422,12 +421,24 @@ def denied_selections(draw: DrawFn, setting: Setting) -> Said:
 
 @st.composite
 def _parameters(draw: DrawFn, setting: Setting) -> Said:
-    values = draw(arguments(setting.parameters, setting.known))
+    values = _taken_or_drawn(draw, setting, setting.tool.name if setting.tool else "", setting.parameters)
     sure = setting.tool is not None and CONNECTION not in setting.tool.parameters.get("required", ())
     name = setting.tool.name if setting.tool is not None else ""
     data = {"schema": "parameters_v1", "parameters": values}
     good = True if sure and not setting.strict_paths else None
     return _reply("parameters", data, good=good, tool=name, arguments=values)
+
+
+def _taken_or_drawn(draw: DrawFn, setting: Setting, tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return arguments that fit; many are those of a call that succeeded, some of them changed."""
+    drawn = draw(arguments(schema, setting.known))
+    taken = [values for name, values in setting.taken if name == tool]
+    if not taken or not draw(st.sampled_from((False, True, True))):
+        return drawn
+    kept = draw(st.sampled_from(taken[: draw(st.sampled_from((1, 3, len(taken))))]))
+    changed = draw(st.sampled_from([*drawn, ""]))  # one of them, or none
+    mixed = {**kept, changed: drawn[changed]} if changed else dict(kept)
+    return drawn if ParameterSchema(schema).check(mixed) else mixed
 
 
 def _values_again(setting: Setting) -> SearchStrategy[Said]:

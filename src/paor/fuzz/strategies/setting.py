@@ -21,8 +21,10 @@ class Setting(NamedTuple):
         labels: Labels of documents that exist, with how many there are.
         tool: The selected tool, for its parameters.
         parameters: Schema of those, as the request has it.
-        known: Argument values that the tools know, by argument name.
+        known: Values for arguments: those that the host has listed, and those that the agent itself has shown.
+        taken: Calls of the example that succeeded, the newest first: tool and arguments.
         made: Calls that the run has made, each once, the last one last: tool and arguments.
+        focus: Names of the few tools that the example is about; empty for all.
         families: Families of near misses that the example has had; others are drawn first.
         reply: Schema of the reply to a phase of the host's own.
         chooses: Whether that phase chooses the run's mode and limits.
@@ -38,6 +40,8 @@ class Setting(NamedTuple):
     strict_paths: bool = False
     known: Known = NOTHING_KNOWN
     made: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    taken: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    focus: frozenset[str] = frozenset()
     families: frozenset[str] = frozenset()
     reply: Mapping[str, Any] = {}
     chooses: bool = False
@@ -45,13 +49,14 @@ class Setting(NamedTuple):
     @property
     def usable(self) -> tuple[ToolSpec, ...]:
         """The tools that a selection may name."""
-        return tuple(
+        usable = tuple(
             tool
             for tool in self.tools
             if tool.name not in self.denied
             and CONNECTION not in tool.parameters.get("required", ())
             and (self.labels or DOCUMENT_LIST not in tool.parameters.get("required", ()))
         )
+        return tuple(tool for tool in usable if tool.name in self.focus) or usable
 
 
 ANY = Setting()

@@ -214,6 +214,8 @@ class ObservedCall(NamedTuple):
         run_id, key: The run, and the idempotency key.
         arguments: What it got.
         happening: What came of it.
+        returned: What the tool's own function returned, once it has: at most one value.
+        raised: The words of what it raised instead.
     """
 
     tool: str
@@ -222,6 +224,8 @@ class ObservedCall(NamedTuple):
     key: str
     arguments: Mapping[str, Any]
     happening: Mapping[str, Any]
+    returned: list[Any]
+    raised: list[str]
 
 
 class ToolWatch:
@@ -248,8 +252,8 @@ class ToolWatch:
         self.not_begun: Counter[str] = Counter()
         self.raised: BaseException | None = None
 
-    def begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
-        """Note a call; return what is to happen in it."""
+    def begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> ObservedCall:
+        """Note a call; return it with what is to happen in it."""
         return self._clock.in_driver(lambda: self._begins(tool, arguments, context))
 
     def hang(self, kind: str, context: ToolContext) -> str:
@@ -260,16 +264,23 @@ class ToolWatch:
         self._clock.hang(kind)
         return "too late"
 
-    def _begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+    def _begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> ObservedCall:
         self.late, happening = None, self.choose(tool, arguments, context)
         call = ObservedCall(
-            tool.name, tool.effect, context.run_id, context.idempotency_key, dict(arguments), happening
+            tool.name,
+            tool.effect,
+            context.run_id,
+            context.idempotency_key,
+            dict(arguments),
+            happening,
+            [],
+            [],
         )
         self.calls.append(call)
         self.not_begun[call.key] += happening["do"] == "ask" or (
             happening["do"] == "raise" and happening["what"] == "NotStarted"
         )
-        return happening
+        return call
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -285,39 +296,49 @@ class WatchedTool(Tool):
 
     def invoke(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """Call the function as a run does, or do what happens in its place."""
-        happening = self.watch.begins(self, arguments, context)
-        kind = happening["do"]
+        call = self.watch.begins(self, arguments, context)
+        happening, kind = call.happening, call.happening["do"]
         if kind in HANGS:
             return self.watch.hang(kind, context)
         if kind in ("raise", "ask"):
             raise exception_of(happening)
         if kind == "return":
             return happening["value"] if "value" in happening else RETURNED[happening["what"]]()
-        with self._noting(context):
+        with self._noting(call):
             value = super().invoke(arguments, context)
         if inspect.isawaitable(value):
-            return self._await(value, happening, context)
-        return self._end(value, happening)
+            return self._await(value, call)
+        return self._end(value, call)
 
-    async def _await(self, value: Any, happening: Mapping[str, Any], context: ToolContext) -> Any:
-        with self._noting(context):
+    async def _await(self, value: Any, call: ObservedCall) -> Any:
+        with self._noting(call):
             value = await value
-        return self._end(value, happening)
+        return self._end(value, call)
 
-    def _end(self, value: Any, happening: Mapping[str, Any]) -> Any:
-        if happening["do"] == "raise_after":
-            raise exception_of(happening)
+    def _end(self, value: Any, call: ObservedCall) -> Any:
+        call.returned.append(value)
+        if call.happening["do"] == "raise_after":
+            raise exception_of(call.happening)
         return value
 
     @contextmanager
-    def _noting(self, context: ToolContext) -> Iterator[None]:
+    def _noting(self, call: ObservedCall) -> Iterator[None]:
         """Note what the tool's own function raises."""
         try:
             yield
         except Exception as error:
             self.watch.raised = error
-            self.watch.not_begun[context.idempotency_key] += isinstance(error, NotStarted | AnswerNeeded)
+            call.raised.append(message_of(error))
+            self.watch.not_begun[call.key] += isinstance(error, NotStarted | AnswerNeeded)
             raise
+
+
+def message_of(error: Exception) -> str:
+    """Return the words of an exception; of one that has none its type."""
+    try:
+        return str(error) or type(error).__name__
+    except Exception:  # noqa: BLE001 - its own method raises
+        return type(error).__name__
 
 
 def watch_tool(tool: Tool, watch: ToolWatch) -> WatchedTool:
