@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from importlib import import_module
 from io import StringIO
@@ -20,6 +20,7 @@ from ..fsm.engine import Engine
 from ..fsm.explain.coverage import Coverage, coverage
 from ..fsm.journal_api import Journal
 from ..fsm.machine.decide import machine_told
+from ..fsm.runtime.tool_results import message_of
 from ..prompts import offline
 from ..states.base.errors import UsageError
 from ..tools.documents import convert
@@ -30,9 +31,8 @@ from .oracles.invariants import fits
 from .oracles.seen import Violation
 from .repro import Repro, repro_of
 from .sample_engine import sample_engine
-from .strategies.shown import Learned
+from .strategies.shown import Memory
 from .world.error_attribution import blaming, is_own_code
-from .world.test_doubles import ObservedCall
 from .world.world import Make
 
 _LOADED = (verify, replay, journal, offline, convert, strategies)
@@ -49,31 +49,26 @@ example it has in places and takes it again, up to five times; of an agent's run
 """
 
 
-class ToolUse(NamedTuple):
+class NoSuccess(NamedTuple):
     """
-    How a tool was called in a search.
+    A tool of the host's own in which no call of a search has succeeded.
 
     Attributes:
-        calls, succeeded: Calls of its own function, and those of them that raised nothing.
+        calls: Calls of its function, all of which raised.
         error: The words of the last error.
-        arguments: Names of the arguments with which it only failed: those to put into ``values``.
+        arguments: Names of the arguments that it was called with: those to list in ``values``.
     """
 
     calls: int = 0
-    succeeded: int = 0
     error: str = ""
     arguments: tuple[str, ...] = ()
 
-    def after(self, call: ObservedCall) -> ToolUse:
-        """Return the same with one more call."""
-        done = bool(call.returned or call.raised)
-        names = (
-            ()
-            if self.succeeded or call.returned
-            else tuple(dict.fromkeys((*self.arguments, *call.arguments)))
-        )
-        error = (call.raised or [self.error])[-1]
-        return ToolUse(self.calls + done, self.succeeded + bool(call.returned), error, names)
+    def after(self, given: Iterable[str], ended: Any) -> NoSuccess | None:
+        """Return the same after one more call, None once one has succeeded."""
+        if not isinstance(ended, Exception):
+            return None
+        error = message_of(ended) or type(ended).__name__
+        return NoSuccess(self.calls + 1, error, tuple(dict.fromkeys((*self.arguments, *given))))
 
 
 class Found(NamedTuple):
@@ -86,7 +81,7 @@ class Found(NamedTuple):
         requests: Requests to the model by kind.
         families: Near misses that were sent, by family.
         coverage: What of the table was taken, and which guards were seen both ways.
-        tools: The host's own tools by name: how often each was called and succeeded, and what its last error said.
+        without_success: The host's own tools, by name, in which no call has succeeded; those that are in ``fakes`` are left out.
         repro: The smallest failing case, None when none was found.
         violation: What it violates.
     """
@@ -96,7 +91,7 @@ class Found(NamedTuple):
     requests: dict[str, int]
     families: dict[str, int]
     coverage: Coverage
-    tools: dict[str, ToolUse]
+    without_success: dict[str, NoSuccess]
     repro: Repro | None = None
     violation: Violation | None = None
 
@@ -108,7 +103,8 @@ class SearchProgress:
         self.examples = self.rows = 0
         self.requests: Counter[str] = Counter()
         self.families: Counter[str] = Counter()
-        self.tools: dict[str, ToolUse] = {}
+        self.tools: dict[str, NoSuccess | None] = {}
+        self.memory = Memory()
         self.failed = False
         self.coverage = Coverage.empty()
         self._progress = progress
@@ -119,11 +115,13 @@ class SearchProgress:
         for seen in machine.world.seen.values():
             self.rows += len(seen.rows)
             self.coverage = self.coverage + coverage(seen.rows, machine=machine_told(seen.spec.host_machine))
-        called = [name for name in machine._own if not fits(name, machine.fakes)]
-        self.tools = dict.fromkeys(called, ToolUse()) | self.tools
-        for call in machine.world.watch.calls:
-            if call.tool in self.tools:
-                self.tools[call.tool] = self.tools[call.tool].after(call)
+        for name in machine._own:
+            self.tools.setdefault(name, None if fits(name, machine.fakes) else NoSuccess())
+        for tool, given, value in machine.world.watch.ended:
+            if tool in machine._own:
+                self.memory.add(tool, given, value)
+            if (was := self.tools.get(tool)) is not None:
+                self.tools[tool] = was.after(given, value)
         for step in machine.world.script:
             for reply in step.get("said", ()):
                 self.requests[reply["kind"]] += 1
@@ -175,11 +173,10 @@ def search(
     with _unfinished_case(unfinished, app) as write:
         base = type(base.__name__, (base,), {"_calling": staticmethod(write)}) if write is not None else base
         machine = _searching(base, seen)
-        machine._learning = learned = Learned()
         try:
             with quiet(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
                 for place in range(0, examples, ROUND):
-                    machine._before = learned.now()
+                    machine._before = seen.memory.of({}, ())
                     part = settings(chosen, max_examples=min(ROUND, examples - place))
                     run_state_machine_as_test(seed(f"{number or 0}-{place}")(machine), settings=part)
             found = machine.failure
@@ -200,7 +197,8 @@ def search(
             found = last_run_alone(base, found)
     requests, families = (dict(sorted(counter.items())) for counter in (seen.requests, seen.families))
     repro = repro_of(found, app) if found is not None else None
-    return Found(seen.examples, seen.rows, requests, families, seen.coverage, seen.tools, repro, found)
+    without = {name: use for name, use in seen.tools.items() if use is not None}
+    return Found(seen.examples, seen.rows, requests, families, seen.coverage, without, repro, found)
 
 
 def _searching(base: type[EngineMachine], seen: SearchProgress) -> Any:

@@ -13,7 +13,6 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any, ClassVar
 
 from hypothesis import reject
@@ -55,19 +54,7 @@ from .strategies.outcomes import (
 from .strategies.replies import AIMS, GOOD, calls_again, denied_selections, replies
 from .strategies.reply_builder import Said
 from .strategies.setting import Setting
-from .strategies.shown import (
-    Call,
-    Known,
-    Learned,
-    Pool,
-    Shown,
-    distinct,
-    of_arguments,
-    of_code,
-    of_error,
-    of_result,
-    of_schemas,
-)
+from .strategies.shown import Memory, of_agent
 from .world.error_attribution import blaming
 from .world.world import World
 
@@ -135,8 +122,7 @@ class EngineMachine(RuleBasedStateMachine):
     _tries: ClassVar[int] = 0
     _refused: ClassVar[UsageError | None] = None
     _calling: ClassVar[Any] = None  # what World.calling is to be
-    _learning: ClassVar[Learned | None] = None  # what takes in each example
-    _before: ClassVar[Known] = Known()  # what was known when hypothesis began
+    _before: ClassVar[Memory] = Memory()  # what a search knew when hypothesis began
     TestCase: Any = TestCaseOf()
 
     def engine(self, journal: Journal) -> Engine:
@@ -163,16 +149,19 @@ class EngineMachine(RuleBasedStateMachine):
         self._broken = self._same = self._calm = False
         self._runs = self._faults = self._learned = 0
         self._focus: frozenset[str] = frozenset()
-        self._taken: list[Call] = []
-        self._failed: list[Call] = []
-        self._said: list[Shown] = []
         self._folder = tempfile.TemporaryDirectory(prefix="paor-fuzz-") if self.on_disk else None
         path = os.path.join(self._folder.name, "runs.db") if self._folder is not None else ":memory:"
         with blaming("prepare or engine of the machine raised"):
             self.prepare()
             self.world: Any = World(self.engine, self.check, path=path)
         self.world.calling = self._calling
-        self._shown = self._shown_before()
+        builtin = {tool.name for tool in builtin_tools()}
+        own = {tool.name: tool for tool in self.world.engine.tools if tool.name not in builtin}
+        self._own = [*own]
+        base = of_agent(
+            [tool.spec() for tool in own.values()], [*(tool.run for tool in own.values()), type(self)]
+        )
+        self._memory = self._before.of(self.values, base)
 
     @initialize(data=st.data())
     def begin(self, data: DataObject) -> None:
@@ -184,8 +173,8 @@ class EngineMachine(RuleBasedStateMachine):
             ):  # so that the plainest of all examples seems to fail, and the search ends
                 self._broken = True
                 raise found
-        self._calm = data.draw(seldom(1))
-        if self._calm and self._own:
+        if self._own and type(self).check is not EngineMachine.check and data.draw(seldom(1)):
+            self._calm = True
             self._focus = frozenset(data.draw(st.lists(st.sampled_from(self._own), min_size=1, max_size=3)))
         self._start(data)
 
@@ -298,7 +287,6 @@ class EngineMachine(RuleBasedStateMachine):
             bool(policy.file_roots),
             self._known(),
             self._made(),
-            (*self._taken, *self._before.calls),
             self._focus,
             frozenset(
                 reply.get("family", "") for step in self.world.script for reply in step.get("said", ())
@@ -307,32 +295,14 @@ class EngineMachine(RuleBasedStateMachine):
             phase is not None and phase.chooses,
         )
 
-    def _shown_before(self) -> list[Shown]:
-        """Return what the agent shows before its first call: in the code and the schemas of the host's own tools."""
-        builtin = {tool.name for tool in builtin_tools()}
-        own = [tool for tool in self.world.engine.tools if tool.name not in builtin]
-        self._own = [tool.name for tool in own]
-        code = of_code([*(tool.run for tool in own), type(self)])
-        return distinct([*code, *of_schemas([tool.spec() for tool in own])])
-
-    def _known(self) -> Pool:
-        """Return what is known of values now; all but what was there before the first call is of this very example."""
-        calls = self.world.watch.calls
-        for call in calls[self._learned :]:
-            if call.returned:
-                self._taken.insert(0, (call.tool, call.arguments))
-            made = call.tool, call.arguments
-            if call.raised:
-                self._failed.append(made)
-            said = [of_result(made, value) for value in call.returned if call.tool in self._own]
-            said += [of_error(made, message) for message in call.raised]
-            self._said = distinct(chain(*said, self._said))
-        self._learned = len(calls)
-        taken = distinct(
-            item for _, values in (*self._taken, *self._before.calls) for item in of_arguments(values)
-        )
-        shown = distinct(chain(self._said, self._before.shown, self._shown))
-        return Pool(self.values, tuple(taken), tuple(shown), self._before.refused)
+    def _known(self) -> Memory:
+        """Return what is known of values: what is no part of *_before* has been seen in this very example."""
+        ended = self.world.watch.ended
+        for tool, given, value in ended[self._learned :]:
+            if tool in self._own:
+                self._memory.add(tool, given, value)
+        self._learned = len(ended)
+        return self._memory
 
     @staticmethod
     def _phase(run: Run | None) -> Phase | None:
@@ -459,9 +429,6 @@ class EngineMachine(RuleBasedStateMachine):
             if not self._broken:
                 self._do({"do": "finish", "how": self._closing})
         finally:
-            if self._learning is not None:
-                self._known()
-                self._learning.add(self._taken, self._failed, self._said)
             self.world.close()
             if self._folder is not None:
                 self._folder.cleanup()

@@ -26,7 +26,7 @@ from ..support.text import count, facts, folded, styled, width
 
 if TYPE_CHECKING:
     from ...fsm.explain.coverage import Coverage, RowCoverage
-    from ...fuzz.campaign import Found, SearchProgress, ToolUse
+    from ...fuzz.campaign import Found, NoSuccess, SearchProgress
     from ...fuzz.machine import EngineMachine
     from ...fuzz.world.world import Make
 
@@ -128,23 +128,17 @@ def _coverage_lines(found: Found, modes: Sequence[str] = ()) -> list[str]:
         ("asked", requests or "nothing", ""),
         ("near misses", f"{count(sum(near), 'reply')} of {len(near)} families", ""),
     ]
-    pairs += [("no success", _advice(name, use), "") for name, use in _unused(found)]
+    pairs += [("no success", _advice(name, use), "") for name, use in found.without_success.items()]
     for table in found.coverage.tables:
         pairs += _table_facts(table, modes)
     return facts(pairs)
 
 
-def _unused(found: Found) -> list[tuple[str, ToolUse]]:
-    """Return the host's tools that no call of the search succeeded in."""
-    return [(name, use) for name, use in found.tools.items() if not use.succeeded]
-
-
-def _advice(name: str, use: ToolUse) -> str:
+def _advice(name: str, use: NoSuccess) -> str:
     """Return why nothing was seen of a tool, and what would help."""
     if not use.calls:
         return f"{name} was never called"
-    names = ", ".join(use.arguments)
-    advice = f"; put what it takes into values: {names}" if names else ""
+    advice = f"; list in values what it takes: {', '.join(use.arguments)}" if use.arguments else ""
     return f"{name} failed in {count(use.calls, 'call')}, at last: {ascii(use.error)[1:-1]:.80}{advice}"
 
 
@@ -231,7 +225,7 @@ def _json(
             "guards_percent": table.guards_percent,
             "requests": found.requests,
             "rows_percent": table.rows_percent,
-            "without_success": {name: use._asdict() for name, use in _unused(found)},
+            "without_success": {name: use._asdict() for name, use in found.without_success.items()},
             "never_taken": [row.name for row in missing],
             "of_other_modes": [row.name for row in other],
         },

@@ -21,7 +21,7 @@ from ...states.settings.policy import Policy
 from ...tools.policy import unsafe
 from ...tools.schema.parameters import ParameterSchema
 from .reply_builder import INJECTED
-from .shown import Pool
+from .shown import Memory
 
 _DEPTH_MAX = 4
 """How deep objects and lists that may be left out are filled; a schema may refer to itself."""
@@ -54,17 +54,16 @@ UNSAFE = ("file:///etc/passwd", "http://127.0.0.1/", "http://user:secret@example
 """Values that the policy lets into no tool, under any name of an argument."""
 
 
-_POLICY = Policy()
 _FAR = (100, 1_000, 100_000)
 """How far from nought, or from the one bound that there is, numbers are drawn beside those close to it."""
 
-Known = Pool | Mapping[str, Sequence[Any]]
+_LOOKS = {"": "(?s).*", "date": r"\d{4}-\d\d-\d\d", "email": r"[^@\s]+@[^@\s]+", "uri": r"https?://\S+"}
+"""How a text of a format looks that was shown somewhere; of others only those are drawn that the kit has itself."""
+
+Known = Mapping[str, Sequence[Any]] | Memory
 """Values that are known to mean something: ids that exist, for example, by the name of an argument."""
 
-NOTHING_KNOWN = Pool()
-
-_LOOKS = {"date": r"\d{4}-\d\d-\d\d", "email": r"[^@\s]+@[^@\s]+", "uri": r"https?://\S+"}
-"""How a text of a format looks that was shown somewhere; of other formats only those are drawn that the kit has itself."""
+NOTHING_KNOWN = Memory()
 
 
 def weighted(*parts: tuple[int, SearchStrategy[Any]]) -> SearchStrategy[Any]:
@@ -93,8 +92,8 @@ def _fitting(
     schema: Mapping[str, Any], known: Known
 ) -> tuple[ParameterSchema, SearchStrategy[dict[str, Any]]]:
     plain, compiled = _compiled(json.dumps(schema, default=str))
-    pool = known if isinstance(known, Pool) else Pool(known)
-    drawn = _Drawing(plain, pool).value({**plain, "type": "object"}, 0)
+    memory = known if isinstance(known, Memory) else Memory(known)
+    drawn = _Drawing(plain, memory).value({**plain, "type": "object"}, 0)
     return compiled, drawn.filter(lambda values: not compiled.check(values))
 
 
@@ -199,7 +198,7 @@ INSIDE = tuple(name for name in MISSES if "inside" in name)
 
 
 class _Drawing:
-    def __init__(self, root: Mapping[str, Any], known: Pool) -> None:
+    def __init__(self, root: Mapping[str, Any], known: Memory) -> None:
         self._root = root
         self._known = known
 
@@ -207,13 +206,14 @@ class _Drawing:
         """Return values of *schema*, which is under *name*, those that are known most of the time."""
         drawn = self._value(schema, depth, name)
         hints = self._known.hints.get(name)
-        return weighted((3, st.sampled_from(hints)), (1, drawn)) if hints else drawn
+        return weighted((3, st.sampled_from(list(hints))), (1, drawn)) if hints else drawn
 
     def _scalar(
-        self, kind: str, drawn: SearchStrategy[Any], schema: Mapping[str, Any], name: str
+        self, drawn: SearchStrategy[Any], schema: Mapping[str, Any], name: str
     ) -> SearchStrategy[Any]:
-        """Return values that are drawn, and those that the agent itself has shown, for a text or a number."""
-        groups = self._known.choices(name, partial(_is_like, kind, schema, name))
+        """Return a text or a number that is drawn, or one that the agent itself has shown."""
+        form = json.dumps({"properties": {name: schema}}, default=str)
+        groups = self._known.choices(name, partial(_fits, form, name))
         return weighted((1, drawn), *((weight, st.sampled_from(values)) for weight, values in groups))
 
     def _value(self, schema: Any, depth: int, name: str) -> SearchStrategy[Any]:
@@ -259,9 +259,9 @@ class _Drawing:
         if kind == "array":
             return self._array(schema, depth, name)
         if kind == "string":
-            return self._scalar(kind, _text(schema, name), schema, name)
+            return self._scalar(_text(schema, name), {**schema, "type": kind}, name)
         if kind in ("integer", "number"):
-            return self._scalar(kind, _number(schema, whole=kind == "integer"), schema, name)
+            return self._scalar(_number(schema, whole=kind == "integer"), {**schema, "type": kind}, name)
         return {"boolean": st.booleans(), "null": st.none()}.get(kind, _JSON)
 
     def _object(self, schema: Mapping[str, Any], depth: int) -> SearchStrategy[dict[str, Any]]:
@@ -298,31 +298,13 @@ _IMPLIED = {
 }
 
 
-def _is_like(kind: str, schema: Mapping[str, Any], name: str, value: Any) -> bool:
-    """Whether a value that was shown somewhere may be one of *schema*, and is nothing that the policy lets into no tool."""
-    if kind == "string":
-        if (
-            not isinstance(value, str)
-            or not value.isprintable()
-            or value.startswith(("docList:", "docItem:"))
-        ):
-            return False
-        looks = schema.get("pattern") or _LOOKS.get(
-            schema.get("format", ""), "$.^" if "format" in schema else ""
-        )
-        length = int(schema.get("minLength", 0)) <= len(value) <= schema.get("maxLength", len(value))
-        return length and _matches(looks, value) and unsafe(_POLICY, {name: value}) is None
-    if isinstance(value, bool) or not isinstance(value, int if kind == "integer" else int | float):
-        return False
-    least, most = schema.get("minimum", value), schema.get("maximum", value)
-    return bool(least <= value <= most)
-
-
-def _matches(pattern: str, text: str) -> bool:
-    try:
-        return re.search(pattern, text) is not None
-    except re.error:
-        return False
+@lru_cache(maxsize=1 << 16, typed=True)
+def _fits(schema: str, name: str, value: Any) -> bool:
+    """Whether a value that was shown somewhere fits *schema*, and is nothing that the policy lets into no tool."""
+    form, compiled = _compiled(schema)
+    looks = _LOOKS.get(form["properties"][name].get("format", ""), "")
+    safe = unsafe(Policy(), {name: value}) is None and not str(value).startswith(("docList:", "docItem:"))
+    return safe and re.fullmatch(looks, str(value)) is not None and not compiled.check({name: value})
 
 
 def _implied_type(schema: Mapping[str, Any]) -> str:

@@ -126,8 +126,6 @@ LIMITS: SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "elicitation_timeout_s": st.sampled_from([0.5, 60.0]),
         "tool_timeout_s": st.sampled_from([0.5, 60.0]),
         "completion_review": st.sampled_from(["auto", "model", "rules"]),
-        "context_tokens": st.sampled_from([1_000, 2_000, 32_000]),
-        "compaction": st.sampled_from(["code", "model"]),
     },
 )
 """Small limits, so that short runs reach them."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, get_args
 
 from hypothesis import strategies as st
@@ -24,6 +25,7 @@ from .json_schema import arguments, near_arguments, weighted
 from .near_misses import families, near_miss
 from .reply_builder import Said, faulty
 from .setting import ANY, Setting
+from .shown import words
 
 SOME_REPLY = {
     "type": "object",
@@ -431,12 +433,12 @@ def _parameters(draw: DrawFn, setting: Setting) -> Said:
 
 def _taken_or_drawn(draw: DrawFn, setting: Setting, tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return arguments that fit; many are those of a call that succeeded, some of them changed."""
-    drawn = draw(arguments(schema, setting.known))
-    taken = [values for name, values in setting.taken if name == tool]
-    if not taken or not draw(st.sampled_from((False, True, True))):
+    drawn = draw(arguments(schema, replace(setting.known, about=words(tool))))
+    seeds = setting.known.seeds(tool)
+    if not seeds or not draw(st.sampled_from((False, True, True))):
         return drawn
-    kept = draw(st.sampled_from(taken[: draw(st.sampled_from((1, 3, len(taken))))]))
-    changed = draw(st.sampled_from([*drawn, ""]))  # one of them, or none
+    kept = draw(st.sampled_from(seeds[: draw(st.sampled_from((1, 3, 16)))]))
+    changed = draw(st.sampled_from(["", *drawn]))  # one of them, or none
     mixed = {**kept, changed: drawn[changed]} if changed else dict(kept)
     return drawn if ParameterSchema(schema).check(mixed) else mixed
 

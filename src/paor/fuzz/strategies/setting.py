@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from ...states.run.spec import ToolSpec
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
-from .json_schema import NOTHING_KNOWN, Known
+from .json_schema import NOTHING_KNOWN
+from .shown import Memory
 
 
 class Setting(NamedTuple):
@@ -21,8 +22,7 @@ class Setting(NamedTuple):
         labels: Labels of documents that exist, with how many there are.
         tool: The selected tool, for its parameters.
         parameters: Schema of those, as the request has it.
-        known: Values for arguments: those that the host has listed, and those that the agent itself has shown.
-        taken: Calls of the example that succeeded, the newest first: tool and arguments.
+        known: Values for arguments, listed by the host or shown by the agent, and calls that succeeded.
         made: Calls that the run has made, each once, the last one last: tool and arguments.
         focus: Names of the few tools that the example is about; empty for all.
         families: Families of near misses that the example has had; others are drawn first.
@@ -38,9 +38,8 @@ class Setting(NamedTuple):
     tool: ToolSpec | None = None
     parameters: Mapping[str, Any] = {}
     strict_paths: bool = False
-    known: Known = NOTHING_KNOWN
+    known: Memory = NOTHING_KNOWN
     made: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-    taken: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     focus: frozenset[str] = frozenset()
     families: frozenset[str] = frozenset()
     reply: Mapping[str, Any] = {}

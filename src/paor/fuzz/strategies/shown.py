@@ -1,9 +1,7 @@
 """
-Values that an agent shows by itself: in its schemas and docstrings, in the code of its tools, in what its tools return and refuse.
+Values that an agent shows by itself: in the code and the schemas of its tools, in what these return and refuse.
 
-A value is kept with the words that it was shown under (keys, names of variables, of tools), so that an argument gets first what
-was shown under its own words. What the host's code holds is read once, from the source; what tools say is read in the example in
-which they said it, and nowhere else: hypothesis takes an example again from its own choices alone.
+Each is kept with the words that it was shown under (keys, names of variables, of tools): an argument gets those of its own words first.
 """
 
 from __future__ import annotations
@@ -11,419 +9,245 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import os
 import re
 import sys
-import sysconfig
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib.util import resolve_name
+from traceback import walk_tb
+from typing import Any
 
+from ...fsm.runtime.tool_results import message_of
 from ...states.run.spec import ToolSpec
 from ...tools.kept_values import json_of
 
-MOST = 400
-"""Most values that are kept of one place: of the host's code, of what the tools say."""
+Shown = tuple[frozenset[str], Any]
+"""The words that a value was shown under, and the value."""
 
+_NOTHING: frozenset[str] = frozenset()
 _LONG = 40
-"""Longest text that is taken as one value; of a longer one its parts are."""
-
+"""Longest text that is one value; of a longer one its parts are."""
 _MODULES = 20
 """Most modules of the host that are read."""
 
-_NOT_THE_HOSTS = tuple({sysconfig.get_paths()[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")})
-"""Folders of the standard library and of installed packages."""
 
-_NOTHING: frozenset[str] = frozenset()
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """
+    What is known of values for arguments, the newest last.
+
+    Attributes:
+        hints: Values by the name of an argument, as a host lists them.
+        base: What is there before the first call, see `of_agent`.
+        calls: The last calls of a tool by how they ended, those that got furthest last: by the lines that raised, none of a success.
+        shown: Values that tools have returned, or named in an error.
+        tried: How many calls failed with a value, by the name of the argument and its type; below zero once one has succeeded.
+        about: Words of the tool that is to be called.
+    """
+
+    hints: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    base: tuple[Shown, ...] = ()
+    calls: dict[tuple[str, tuple[int, ...]], list[Mapping[str, Any]]] = field(default_factory=dict)
+    shown: list[Shown] = field(default_factory=list)
+    tried: dict[tuple[str, type, Any], int] = field(default_factory=dict)
+    about: frozenset[str] = _NOTHING
+
+    def of(self, hints: Mapping[str, Sequence[Any]], base: tuple[Shown, ...]) -> Memory:
+        """Return a copy for an agent with these hints, which shows *base* from the start."""
+        return replace(
+            self,
+            hints=hints,
+            base=base,
+            calls={end: [*calls] for end, calls in self.calls.items()},
+            shown=[*self.shown],
+            tried={**self.tried},
+        )
+
+    def add(self, tool: str, arguments: Mapping[str, Any], ended: Any) -> None:
+        """Learn from a call, and from what its function returned, or the exception that it raised."""
+        failed = isinstance(ended, Exception)
+        for name, value in _scalars(arguments):
+            key = name, type(value), value
+            was = self.tried.pop(key, 0)
+            self.tried[key] = was + 1 if failed and was >= 0 else was if failed else -1
+        lines = (line for _, line in walk_tb(ended.__traceback__)) if failed else ()
+        alike = self.calls.setdefault((tool, tuple(lines)), [])
+        alike.append(dict(arguments))
+        del alike[: -1 if failed else -16]
+        given = json.dumps(arguments, ensure_ascii=False, default=str)
+        if failed:
+            found = [(words(tool), piece) for piece in _pieces(message_of(ended), prose=True)]
+        else:
+            found = [*_shown_in(json.loads(json_of(ended, lossy=True)[0]), words(tool))]
+        new = [item for item in found if not (isinstance(item[1], str) and item[1] in given)]
+        self.shown.extend(item for item in new if item not in self.shown)
+        del self.shown[:-256]
+
+    def seeds(self, tool: str) -> list[Mapping[str, Any]]:
+        """Return calls of a tool to change: the newest that succeeded, then one of each other end, the furthest first."""
+        failed = [calls[0] for (name, lines), calls in self.calls.items() if name == tool and lines]
+        return self.calls.get((tool, ()), [])[::-1] + failed[::-1]
+
+    def choices(self, name: str, fits: Callable[[Any], bool]) -> list[tuple[int, list[Any]]]:
+        """Return values for the argument *name* that fit, in groups, with how often one of each group is drawn."""
+        wanted = words(name)
+        succeeded = [(other, kind, value) for (other, kind, value), count in self.tried.items() if count < 0]
+        taken = [value for other, _, value in reversed(succeeded) if words(other) & wanted and fits(value)]
+        anywhere = {(kind, value) for _, kind, value in succeeded}
+
+        def rank(item: Shown) -> tuple[int, ...]:
+            names, value = item
+            failed = self.tried.get((name, type(value), value), 0) // 2
+            own = 2 * bool(names & wanted) + bool(names & self.about)
+            known = (type(value), value) in anywhere
+            return failed, -own, -known, isinstance(value, str) and value.islower()
+
+        every = [item[1] for item in sorted((*reversed(self.shown), *self.base), key=rank) if fits(item[1])]
+        groups = [
+            (3, taken[:8]),
+            (3, [value for value in _near(taken[:4], every[:8]) if fits(value)]),
+            (3, every[:4]),
+            (2, every[:16]),
+            (1, every),
+        ]
+        return [(weight, values) for weight, values in groups if values]
 
 
-Call = tuple[str, Mapping[str, Any]]
-"""A tool and its arguments."""
+def _near(taken: Sequence[Any], shown: Sequence[Any]) -> Iterator[Any]:
+    """Yield neighbours, sums and differences of numbers."""
+    for one in (*taken, *shown):
+        if not isinstance(one, str):
+            yield from (one + 1, one - 1)
+            for other in taken:
+                yield from (one + other, one - other, one - other + 1)
 
 
-class Shown(NamedTuple):
-    """A value, and the words that it was shown under."""
+def _scalars(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the texts and numbers in arguments, each with the name that it is under."""
+    for key, item in value.items() if isinstance(value, Mapping) else [(name, each) for each in value]:
+        if isinstance(item, Mapping | list):
+            yield from _scalars(item, str(key))
+        elif isinstance(item, str | int | float):
+            yield str(key), item
 
-    names: frozenset[str]
-    value: Any
 
-
+@lru_cache(maxsize=4096)
 def words(name: str) -> frozenset[str]:
     """Return the words of an identifier, in lower case and the singular."""
     found = re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)
     return frozenset(word.lower().removesuffix("s") for word in found)
 
 
-def pieces(text: str, *, marked: bool = False) -> Iterator[Any]:
-    """
-    Yield what in a text may be a value: itself, its lines, quoted parts, cells, words, and numbers.
-
-    Args:
-        text: Of a result, a message, a constant.
-        marked: Yield of its words only those that look like a name of something: with a digit, a sign within, or quotes.
-    """
-    whole = text.strip()
-    if whole and len(whole) <= _LONG and not marked:
-        yield text if "\n" not in text else whole
-    quoted = re.findall(r"[\"'`]([^\"'`\n]{1,40})[\"'`]", text)
-    yield from quoted
-    if not marked:
-        cells = (cell.strip() for line in text.splitlines() for cell in re.split(r"[;,|\t]|: ", line))
-        yield from (cell for cell in cells if 0 < len(cell) <= _LONG)
-    for word in re.findall(r"[^\s\"'`;,|(){}\[\]<>=]+", text):
-        plain = word.strip(".:!?")
-        if plain and len(plain) <= _LONG and not (marked and re.fullmatch(r"[^\W\d]*", plain)):
-            yield plain
+def _pieces(text: str, *, prose: bool = False) -> Iterator[Any]:
+    """Yield what may be a value in a text: itself, its cells and words, of *prose* only words that look like a name; quoted parts and numbers."""
+    parts = re.findall(r"[\"'`]([^\"'`\n]+)[\"'`]", text)
+    apart = [part.strip(".:!?") for part in re.split(r"[\s\"'`;,|(){}\[\]<>=]+", text)]
+    parts += [part for part in apart if not part.isalpha()] if prose else []
+    parts += [] if prose else [text, *re.split(r"[;,|\t\n]|: ", text), *apart]
+    for part in dict.fromkeys(part.strip() for part in parts):
+        if 0 < len(part) <= _LONG and part.isprintable():
+            yield part
     for number in re.findall(r"(?<![\w.-])-?\d{1,12}(?:\.\d{1,6})?(?![\w-])", text):
         yield float(number) if "." in number else int(number)
 
 
-def shown_in(value: Any, names: frozenset[str] = _NOTHING) -> Iterator[Shown]:
-    """Yield the values in a result of a tool, the first of each kind of place first."""
+def _shown_in(value: Any, names: frozenset[str] = _NOTHING) -> Iterator[Shown]:
+    """Yield the values in a result of a tool."""
     if isinstance(value, Mapping):
         for key, item in value.items():
-            yield from shown_in(item, names | words(str(key)))
-        yield from (Shown(names, key) for key in value if not str(key).isidentifier())
-    elif isinstance(value, list | tuple):
+            yield from _shown_in(item, names | words(str(key)))
+            yield from [] if str(key).isidentifier() else [(names, key)]
+    elif isinstance(value, list | tuple | set | frozenset):
         for item in value:
-            yield from shown_in(item, names)
+            yield from _shown_in(item, names)
     elif isinstance(value, str):
-        if value.lstrip()[:1] in ("[", "{"):
+        if value[:1] in ("[", "{"):
             with suppress(ValueError, RecursionError):
-                yield from shown_in(json.loads(value), names)
-                return
-        yield from (Shown(names, piece) for piece in dict.fromkeys(pieces(value)))
+                yield from _shown_in(json.loads(value), names)
+        yield from ((names, piece) for piece in _pieces(value))
     elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield Shown(names, value)
-
-
-def of_result(call: Call, value: Any) -> list[Shown]:
-    """Return what a result of a tool shows, but for what it repeats of its arguments."""
-    text, _ = json_of(value, lossy=True)
-    return _new(call, shown_in(json.loads(text), words(call[0])))
-
-
-def of_error(call: Call, message: str) -> list[Shown]:
-    """Return what the words of a tool's error show, but for what they repeat of its arguments."""
-    return _new(call, (Shown(words(call[0]), piece) for piece in pieces(message, marked=True)))
-
-
-def _new(call: Call, found: Iterable[Shown]) -> list[Shown]:
-    given = [str(item.value) for item in of_arguments(call[1])]
-    given += [ascii(text)[1:-1] for text in given]
-
-    def is_new(value: Any) -> bool:
-        return not isinstance(value, str) or not any(
-            value in text or (len(text) > 3 and text in value) for text in given
-        )
-
-    return distinct(item for item in found if is_new(item.value))
-
-
-def of_arguments(arguments: Mapping[str, Any]) -> list[Shown]:
-    """Return the texts and numbers in the arguments of a call, each as it is."""
-    return [Shown(words(name), value) for name, value in scalars(arguments)]
-
-
-def scalars(value: Any, name: str = "") -> Iterator[Argument]:
-    """Yield the texts and numbers in the arguments of a call, each with the name that it is under."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from scalars(item, str(key))
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from scalars(item, name)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
-        yield name, value
-
-
-def distinct(items: Iterable[Shown]) -> list[Shown]:
-    """Return values once each, with all words that they were shown under, at most `MOST`."""
-    found: dict[tuple[type, Any], frozenset[str]] = {}
-    for item in items:
-        key = type(item.value), item.value
-        if key in found or len(found) < MOST:
-            found[key] = found.get(key, _NOTHING) | item.names
-    return [Shown(names, value) for (_, value), names in found.items()]
-
-
-_CALLS = 16
-"""Most calls of one tool that are kept for later examples."""
-
-
-Argument = tuple[str, Any]
-"""The name of an argument, and a text or a number that it had."""
-
-_REFUSALS = 3
-"""Calls with a value that have to fail, and none to succeed, for the value not to be drawn again under that name."""
-
-
-class Learned:
-    """
-    What examples have shown, for later ones.
-
-    It is given to them as it stands when hypothesis begins with them: what changes while it runs would make of an example
-    that it takes again another one.
-
-    Attributes:
-        calls: Calls that succeeded, each once.
-        shown: Values that tools have returned or named in errors.
-        failed, taken: How often a call with an argument failed; the arguments of calls that succeeded.
-    """
-
-    def __init__(self) -> None:
-        self.failed: Counter[Argument] = Counter()
-        self.taken: set[Argument] = set()
-        self.calls: dict[str, Call] = {}
-        self.shown: list[Shown] = []
-
-    def add(self, calls: Sequence[Call], failed: Sequence[Call], shown: Iterable[Shown]) -> None:
-        """Take in an example."""
-        self.failed.update(item for call in failed for item in scalars(call[1]))
-        self.taken.update(item for call in calls for item in scalars(call[1]))
-        for tool, arguments in reversed(calls):
-            key = json.dumps([tool, arguments], sort_keys=True, default=str)
-            self.calls[key] = tool, dict(arguments)
-            same = [other for other, call in self.calls.items() if call[0] == tool]
-            if len(same) > _CALLS:
-                del self.calls[same[0]]
-        self.shown = distinct([*self.shown, *shown])
-
-    def now(self) -> Known:
-        """Return what is known now."""
-        refused = {item for item, count in self.failed.items() if count >= _REFUSALS}
-        return Known(tuple(self.calls.values()), tuple(self.shown), frozenset(refused - self.taken))
-
-
-class Known(NamedTuple):
-    """What is known when hypothesis begins: calls that succeeded, values that were shown, arguments that are refused."""
-
-    calls: tuple[Call, ...] = ()
-    shown: tuple[Shown, ...] = ()
-    refused: frozenset[Argument] = frozenset()
-
-
-class Pool(NamedTuple):
-    """
-    What is known of values for arguments.
-
-    Attributes:
-        hints: Values by the name of an argument, as a host lists them.
-        taken: Arguments of calls that succeeded, the newest first, each under the words of its name.
-        shown: Every other value, what was shown last first.
-        refused: Arguments with which calls only fail.
-    """
-
-    hints: Mapping[str, Sequence[Any]] = {}
-    taken: tuple[Shown, ...] = ()
-    shown: tuple[Shown, ...] = ()
-    refused: frozenset[Argument] = frozenset()
-
-    def choices(self, name: str, fits: Callable[[Any], bool]) -> list[tuple[int, list[Any]]]:
-        """Return values for the argument *name* that fit, in groups, with how often one of each group is drawn."""
-        wanted = words(name)
-        taken = [item.value for item in self.taken if item.names & wanted and fits(item.value)]
-        shown = [item for item in self.shown if fits(item.value) and (name, item.value) not in self.refused]
-        by_words = sorted(shown, key=lambda item: -len(item.names & wanted))
-        related = [item.value for item in by_words if item.names & wanted]
-        every = [item.value for item in by_words]
-        named = [value for value in every if not isinstance(value, str) or re.search(r"[^a-z ]", value)]
-        near = dict.fromkeys(
-            number
-            for number in _numbers_near(taken, every)
-            if fits(number) and (name, number) not in self.refused
-        )
-        often = 4 if taken and isinstance(taken[0], str) else 2
-        groups = [
-            (often, taken[:8]),
-            (3, [*near][:40]),
-            (3, related[:8]),
-            (1, related),
-            (2, named),
-            (1, every),
-        ]
-        return [(weight, values) for weight, values in groups if values]
-
-
-def _numbers_near(taken: Sequence[Any], shown: Sequence[Any]) -> Iterator[Any]:
-    """Yield sums, differences and neighbours of numbers that were taken, and of the first that were shown."""
-    if not all(isinstance(value, int | float) for value in (*taken[:1], *shown[:1])):
-        return
-    for one in taken[:4]:
-        yield from (one + 1, one - 1)
-        yield from (one + other for other in taken[:4])
-    for one in shown[:8]:
-        yield from (one + 1, one - 1)
-        yield from (one - other for other in taken[:4])
-        yield from (one - other + 1 for other in taken[:4])
+        yield names, value
 
 
 # -- what is there before the first call ---------------------------------------------------------------------------
 
 
-def of_schemas(tools: Sequence[ToolSpec]) -> list[Shown]:
-    """Return what the schemas and descriptions of tools show: choices, bounds, examples, words that look like a name."""
-    return distinct(item for tool in tools for item in _of_tool(tool))
+def of_agent(tools: Sequence[ToolSpec], functions: Sequence[Any]) -> tuple[Shown, ...]:
+    """Return what the schemas and descriptions of *tools* show, and the constants of the modules that *functions* are of and import."""
+    found = [(words(tool.name), piece) for tool in tools for piece in _pieces(tool.description, prose=True)]
+    found += [item for tool in tools for item in _in_schema(tool.parameters, words(tool.name))]
+    plain = (inspect.unwrap(getattr(each, "func", each)) for each in functions)
+    modules = list(dict.fromkeys(each.__module__ for each in plain if hasattr(each, "__module__")))
+    for name in modules:  # those that it imports are added on the way
+        constants, imported = _in_module(name)
+        found += constants
+        modules += [other for other in imported if other not in modules][: max(0, _MODULES - len(modules))]
+    return tuple(dict.fromkeys(found))
 
 
-def _of_tool(tool: ToolSpec) -> Iterator[Shown]:
-    names = words(tool.name)
-    yield from _of_schema(tool.parameters, names)
-    yield from (Shown(names, piece) for piece in pieces(tool.description, marked=True))
-
-
-def _of_schema(schema: Any, names: frozenset[str]) -> Iterator[Shown]:
-    if isinstance(schema, list):
-        for part in schema:
-            yield from _of_schema(part, names)
-    if not isinstance(schema, Mapping):
-        return
-    for key, value in schema.items():
-        if key in ("enum", "examples", "const", "default"):
-            yield from shown_in(value, names)
-        elif key == "description" and isinstance(value, str):
-            yield from (Shown(names, piece) for piece in pieces(value, marked=True))
-        elif key in ("properties", "$defs", "definitions") and isinstance(value, Mapping):
-            for name, part in value.items():
-                yield from _of_schema(part, names | words(name))
-        else:
-            yield from _of_schema(value, names)
-
-
-def of_code(functions: Iterable[Callable[..., Any] | type | None]) -> tuple[Shown, ...]:
-    """Return the constants of the modules in which *functions* are, and of the host's own modules that those use."""
-    start = (getattr(_unwrapped(function), "__module__", None) for function in functions)
-    found = list(dict.fromkeys(name for name in start if name and not _is_ours(name)))
-    for name in found:  # those that it uses are added on the way
-        found += [other for other in _used_by(name) if other not in found][: max(0, _MODULES - len(found))]
-    return tuple(distinct(item for name in found for item in _of_module(name)))
-
-
-def _unwrapped(function: Any) -> Any:
-    while isinstance(function, partial):
-        function = function.func
-    function = inspect.unwrap(function) if callable(function) else function
-    return function if hasattr(function, "__module__") else type(function)
-
-
-def _is_ours(name: str) -> bool:
-    return name.partition(".")[0] in (__name__.partition(".")[0], "builtins")
+def _in_schema(schema: Any, names: frozenset[str]) -> Iterator[Shown]:
+    for key, value in schema.items() if isinstance(schema, Mapping) else [("", each) for each in schema]:
+        if key in ("enum", "examples", "const", "default", "minimum", "maximum"):
+            yield from _shown_in(value, names)
+        elif key == "description":
+            yield from ((names, piece) for piece in _pieces(str(value), prose=True))
+        elif isinstance(value, Mapping | list):
+            yield from _in_schema(value, names | words(key))
 
 
 @lru_cache(maxsize=256)
-def _used_by(name: str) -> list[str]:
-    """Return modules that a module has got something from, as far as they are the host's own."""
-    values = [*vars(sys.modules.get(name, sys)).values()] if name in sys.modules else []
-    used = {
-        value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None) for value in values
-    }
-    return sorted(other for other in used if isinstance(other, str) and _is_hosts(other, name))
-
-
-def _is_hosts(other: str, name: str) -> bool:
-    file = getattr(sys.modules.get(other), "__file__", None)
-    if not file or _is_ours(other) or not file.endswith(".py"):
-        return False
-    same = other.partition(".")[0] == name.partition(".")[0]
-    return same or not file.startswith(_NOT_THE_HOSTS)
-
-
-@lru_cache(maxsize=256)
-def _of_module(name: str) -> tuple[Shown, ...]:
+def _in_module(name: str) -> tuple[list[Shown], list[str]]:
+    """Return the constants of a module of the host, and its other modules that it imports."""
+    module = sys.modules.get(name)
+    if module is None or name.partition(".")[0] in ("builtins", __name__.partition(".")[0]):
+        return [], []
     try:
-        tree = ast.parse(inspect.getsource(sys.modules[name]))
-    except (KeyError, OSError, TypeError, SyntaxError, ValueError, RecursionError):
-        return ()
-    reader = _Constants()
-    reader.visit(tree)
-    return tuple(distinct(reader.found))
+        tree = ast.parse(inspect.getsource(module))
+        constants = [*_in_code(tree, _NOTHING)]
+    except (OSError, TypeError, SyntaxError, ValueError, RecursionError):
+        return [], []
+    imported = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            origin = resolve_name("." * node.level + (node.module or ""), module.__package__ or "")
+            imported += [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
+        elif isinstance(node, ast.Import):
+            imported += [alias.name for alias in node.names]
+    return constants, [other for other in imported if _is_beside(other, module)]
 
 
-class _Constants(ast.NodeVisitor):
-    """Reads the constants of a module, with the names that each is beside; messages of errors and names of tools are none."""
+def _is_beside(name: str, module: Any) -> bool:
+    """Whether a module is loaded that is of the same package, or in the same folder."""
+    file = getattr(sys.modules.get(name), "__file__", None)
+    same = name.partition(".")[0] == module.__name__.partition(".")[0]
+    return file is not None and (same or os.path.dirname(file) == os.path.dirname(module.__file__))
 
-    def __init__(self) -> None:
-        self.found: list[Shown] = []
-        self._names = _NOTHING
-        self._returns = False
 
-    def _under(self, names: Iterable[str], *nodes: ast.AST | None) -> None:
-        before = self._names
-        self._names = before.union(*map(words, names))
-        for node in nodes:
-            if node is not None:
-                self.visit(node)
-        self._names = before
+_SAID = (ast.Raise, ast.Assert, ast.JoinedStr, ast.Return, ast.Import, ast.ImportFrom)
+"""Code whose constants are words for people, or names of modules, or seen when they are returned."""
 
-    def visit_Constant(self, node: ast.Constant) -> None:
-        self.found += shown_in(node.value, self._names)
 
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
-        if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-            if isinstance(value := node.operand.value, int | float):
-                self.found += shown_in(-value, self._names)
-            return
-        self.generic_visit(node)
-
-    def visit_Assign(self, node: ast.Assign) -> None:
-        self._under(_identifiers(*node.targets), node.value)
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        self._under(_identifiers(node.target), node.value)
-
-    def visit_keyword(self, node: ast.keyword) -> None:
-        self._under([node.arg or ""], node.value)
-
-    def visit_Compare(self, node: ast.Compare) -> None:
-        self._under(_identifiers(node), node.left, *node.comparators)
-
-    def visit_Call(self, node: ast.Call) -> None:
-        self._under(_identifiers(node.func), *node.args, *node.keywords)
-
-    def visit_Dict(self, node: ast.Dict) -> None:
+def _in_code(node: ast.AST, names: frozenset[str]) -> Iterator[Shown]:
+    if isinstance(node, ast.Constant):
+        yield from _shown_in(node.value, names)
+    if isinstance(node, _SAID) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+        return
+    parts = [*ast.iter_child_nodes(node)]
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        parts = [part for part in parts if isinstance(part, ast.stmt | ast.arguments)]
+        names = words(node.name)
+    beside = [getattr(part, key, None) for part in parts for key in ("id", "attr")]
+    names = names.union(
+        *(words(name) for name in (*beside, getattr(node, "arg", 0)) if isinstance(name, str))
+    )
+    if isinstance(node, ast.Dict):
         for key, value in zip(node.keys, node.values, strict=True):
-            is_text = isinstance(key, ast.Constant) and isinstance(key.value, str)
-            name = key.value if is_text else ""  # type: ignore[union-attr]
-            if key is not None and not str(name).isidentifier():
-                self.visit(key)
-            elif name and not self._returns:
-                self.found.append(Shown(self._names, name))
-            self._under([str(name)], value)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        given = [*node.args.defaults, *(item for item in node.args.kw_defaults if item is not None)]
-        self._names = _NOTHING
-        self._under([node.name], *given, *node.body)
-
-    visit_AsyncFunctionDef = visit_FunctionDef
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self._names = _NOTHING
-        self._under([node.name], *node.body)
-
-    def visit_Expr(self, node: ast.Expr) -> None:
-        if not isinstance(node.value, ast.Constant):
-            self.generic_visit(node)
-
-    def visit_Return(self, node: ast.Return) -> None:
-        if not isinstance(
-            node.value, ast.Constant
-        ):  # it is seen when it is returned, and so are the keys of an object
-            self._returns = True
-            self.generic_visit(node)
-            self._returns = False
-
-    def _skip(self, node: ast.AST) -> None:
-        """Leave out what a node holds."""
-
-    visit_Raise = visit_JoinedStr = visit_Assert = visit_Import = visit_ImportFrom = _skip
-
-
-def _identifiers(*nodes: ast.AST) -> list[str]:
-    found = (part for node in nodes for part in ast.walk(node))
-    return [
-        str(getattr(part, "id", None) or getattr(part, "attr", ""))
-        for part in found
-        if isinstance(part, ast.Name | ast.Attribute)
-    ]
+            own = words(str(key.value)) if isinstance(key, ast.Constant) else _NOTHING
+            yield from _in_code(key, names) if key is not None else ()
+            yield from _in_code(value, names | own)
+        return
+    for part in parts:
+        yield from _in_code(part, names)

@@ -214,8 +214,6 @@ class ObservedCall(NamedTuple):
         run_id, key: The run, and the idempotency key.
         arguments: What it got.
         happening: What came of it.
-        returned: What the tool's own function returned, once it has: at most one value.
-        raised: The words of what it raised instead.
     """
 
     tool: str
@@ -224,8 +222,6 @@ class ObservedCall(NamedTuple):
     key: str
     arguments: Mapping[str, Any]
     happening: Mapping[str, Any]
-    returned: list[Any]
-    raised: list[str]
 
 
 class ToolWatch:
@@ -237,9 +233,9 @@ class ToolWatch:
 
     Attributes:
         calls: Every call so far.
+        ended: Calls whose own function has ended: tool, arguments, and what it returned, or the exception that it raised.
         late: The call that hangs past its deadline, until its row is there.
         not_begun: Idempotency keys by how often their effect certainly did not begin.
-        raised: The last exception of a tool's own function, for whoever wants to see it.
     """
 
     def __init__(
@@ -249,11 +245,11 @@ class ToolWatch:
         self._clock = clock
         self.late: ObservedCall | None = None
         self.calls: list[ObservedCall] = []
+        self.ended: list[tuple[str, Mapping[str, Any], Any]] = []
         self.not_begun: Counter[str] = Counter()
-        self.raised: BaseException | None = None
 
-    def begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> ObservedCall:
-        """Note a call; return it with what is to happen in it."""
+    def begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
+        """Note a call; return what is to happen in it."""
         return self._clock.in_driver(lambda: self._begins(tool, arguments, context))
 
     def hang(self, kind: str, context: ToolContext) -> str:
@@ -264,23 +260,16 @@ class ToolWatch:
         self._clock.hang(kind)
         return "too late"
 
-    def _begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> ObservedCall:
+    def _begins(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Mapping[str, Any]:
         self.late, happening = None, self.choose(tool, arguments, context)
         call = ObservedCall(
-            tool.name,
-            tool.effect,
-            context.run_id,
-            context.idempotency_key,
-            dict(arguments),
-            happening,
-            [],
-            [],
+            tool.name, tool.effect, context.run_id, context.idempotency_key, dict(arguments), happening
         )
         self.calls.append(call)
         self.not_begun[call.key] += happening["do"] == "ask" or (
             happening["do"] == "raise" and happening["what"] == "NotStarted"
         )
-        return call
+        return happening
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -296,49 +285,41 @@ class WatchedTool(Tool):
 
     def invoke(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """Call the function as a run does, or do what happens in its place."""
-        call = self.watch.begins(self, arguments, context)
-        happening, kind = call.happening, call.happening["do"]
+        happening = self.watch.begins(self, arguments, context)
+        kind = happening["do"]
         if kind in HANGS:
             return self.watch.hang(kind, context)
         if kind in ("raise", "ask"):
             raise exception_of(happening)
         if kind == "return":
             return happening["value"] if "value" in happening else RETURNED[happening["what"]]()
-        with self._noting(call):
+        given = dict(arguments)
+        with self._noting(given, context):
             value = super().invoke(arguments, context)
         if inspect.isawaitable(value):
-            return self._await(value, call)
-        return self._end(value, call)
+            return self._await(value, given, happening, context)
+        return self._end(value, given, happening)
 
-    async def _await(self, value: Any, call: ObservedCall) -> Any:
-        with self._noting(call):
+    async def _await(self, value: Any, given: Any, happening: Mapping[str, Any], context: ToolContext) -> Any:
+        with self._noting(given, context):
             value = await value
-        return self._end(value, call)
+        return self._end(value, given, happening)
 
-    def _end(self, value: Any, call: ObservedCall) -> Any:
-        call.returned.append(value)
-        if call.happening["do"] == "raise_after":
-            raise exception_of(call.happening)
+    def _end(self, value: Any, given: Mapping[str, Any], happening: Mapping[str, Any]) -> Any:
+        self.watch.ended.append((self.name, given, value))
+        if happening["do"] == "raise_after":
+            raise exception_of(happening)
         return value
 
     @contextmanager
-    def _noting(self, call: ObservedCall) -> Iterator[None]:
+    def _noting(self, given: Mapping[str, Any], context: ToolContext) -> Iterator[None]:
         """Note what the tool's own function raises."""
         try:
             yield
         except Exception as error:
-            self.watch.raised = error
-            call.raised.append(message_of(error))
-            self.watch.not_begun[call.key] += isinstance(error, NotStarted | AnswerNeeded)
+            self.watch.ended.append((self.name, given, error))
+            self.watch.not_begun[context.idempotency_key] += isinstance(error, NotStarted | AnswerNeeded)
             raise
-
-
-def message_of(error: Exception) -> str:
-    """Return the words of an exception; of one that has none its type."""
-    try:
-        return str(error) or type(error).__name__
-    except Exception:  # noqa: BLE001 - its own method raises
-        return type(error).__name__
 
 
 def watch_tool(tool: Tool, watch: ToolWatch) -> WatchedTool:
