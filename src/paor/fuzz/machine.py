@@ -175,7 +175,7 @@ class EngineMachine(RuleBasedStateMachine):
                 raise found
         if self._own and type(self).check is not EngineMachine.check and data.draw(seldom(1)):
             self._calm = True
-            self._focus = frozenset(data.draw(st.lists(st.sampled_from(self._own), min_size=1, max_size=3)))
+            self._focus = frozenset(data.draw(st.lists(st.sampled_from(self._own), min_size=2, max_size=4)))
         self._start(data)
 
     def _start(self, data: DataObject) -> None:
@@ -371,7 +371,7 @@ class EngineMachine(RuleBasedStateMachine):
         self._start(data)
 
     def _do_go_on(self, data: DataObject) -> None:
-        for _ in range(data.draw(st.integers(1, 8))):
+        for _ in range(data.draw(st.integers(1, 24 if self._calm else 8))):
             if self.world.need in ("start", "end"):
                 return
             self._move(data, "")

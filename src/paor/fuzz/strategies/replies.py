@@ -93,7 +93,7 @@ def plan(draw: DrawFn, setting: Setting = ANY) -> Said:
         return draw(nothing_left())
     steps = [_plan_call(draw, draw(st.sampled_from(tools)), setting)]
     for number in range(draw(st.sampled_from([0, 0, 1, 1, 2, 3]))):
-        how = draw(st.integers(0, 5))
+        how = draw(st.integers(0, 3 if setting.focus else 5))
         if how >= 4:  # a step that was there already, or one that calls no tool
             steps.append(draw(st.sampled_from(steps if how == 4 else _OTHER_STEPS)))
         else:
@@ -108,7 +108,7 @@ def plan(draw: DrawFn, setting: Setting = ANY) -> Said:
 
 def _plan_call(draw: DrawFn, tool: ToolSpec, setting: Setting, after: int = 0) -> dict[str, Any]:
     """Return a step that calls *tool*: with arguments that fit, some that do not, or an earlier step's output."""
-    how = draw(st.integers(0, 7))
+    how = draw(st.integers(0, 5 if setting.focus else 7))
     values = _values(draw, tool, setting, near=how == 7)
     values = {  # no text is a placeholder by accident
         name: value.replace("$", "$$") if isinstance(value, str) else value for name, value in values.items()
@@ -192,7 +192,7 @@ def turn(draw: DrawFn, setting: Setting = ANY) -> Said:
 
 def _call(draw: DrawFn, setting: Setting, before: list[dict[str, Any]]) -> dict[str, Any]:
     """Return a call under the names of a plan's step; some are calls that the run has made, or that stand *before*."""
-    how = draw(st.integers(0, 15))
+    how = draw(st.integers(0, 8 if setting.focus else 15))
     id = draw(st.sampled_from(["call_1", "call_2", "", "a b"]))
     if how == 15 or not setting.tools:
         return {"id": id, "name": draw(st.sampled_from(_NAMES)), "args": {}}
