@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from importlib import import_module
 from io import StringIO
@@ -20,7 +20,6 @@ from ..fsm.engine import Engine
 from ..fsm.explain.coverage import Coverage, coverage
 from ..fsm.journal_api import Journal
 from ..fsm.machine.decide import machine_told
-from ..fsm.runtime.tool_results import message_of
 from ..prompts import offline
 from ..states.base.errors import UsageError
 from ..tools.documents import convert
@@ -49,28 +48,6 @@ example it has in places and takes it again, up to five times; of an agent's run
 """
 
 
-class NoSuccess(NamedTuple):
-    """
-    A tool of the host's own in which no call of a search has succeeded.
-
-    Attributes:
-        calls: Calls of its function, all of which raised.
-        error: The words of the last error.
-        arguments: Names of the arguments that it was called with: those to list in ``values``.
-    """
-
-    calls: int = 0
-    error: str = ""
-    arguments: tuple[str, ...] = ()
-
-    def after(self, given: Iterable[str], ended: Any) -> NoSuccess | None:
-        """Return the same after one more call, None once one has succeeded."""
-        if not isinstance(ended, Exception):
-            return None
-        error = message_of(ended) or type(ended).__name__
-        return NoSuccess(self.calls + 1, error, tuple(dict.fromkeys((*self.arguments, *given))))
-
-
 class Found(NamedTuple):
     """
     The result of a search.
@@ -81,7 +58,7 @@ class Found(NamedTuple):
         requests: Requests to the model by kind.
         families: Near misses that were sent, by family.
         coverage: What of the table was taken, and which guards were seen both ways.
-        without_success: The host's own tools, by name, in which no call has succeeded; those that are in ``fakes`` are left out.
+        without_success: The host's own tools in which no call has succeeded, with what to list in ``values``; of those in ``fakes`` nothing is said.
         repro: The smallest failing case, None when none was found.
         violation: What it violates.
     """
@@ -91,7 +68,7 @@ class Found(NamedTuple):
     requests: dict[str, int]
     families: dict[str, int]
     coverage: Coverage
-    without_success: dict[str, NoSuccess]
+    without_success: dict[str, str]
     repro: Repro | None = None
     violation: Violation | None = None
 
@@ -103,7 +80,7 @@ class SearchProgress:
         self.examples = self.rows = 0
         self.requests: Counter[str] = Counter()
         self.families: Counter[str] = Counter()
-        self.tools: dict[str, NoSuccess | None] = {}
+        self.tools: dict[str, None] = {}
         self.memory = Memory()
         self.failed = False
         self.coverage = Coverage.empty()
@@ -115,13 +92,9 @@ class SearchProgress:
         for seen in machine.world.seen.values():
             self.rows += len(seen.rows)
             self.coverage = self.coverage + coverage(seen.rows, machine=machine_told(seen.spec.host_machine))
-        for name in machine._own:
-            self.tools.setdefault(name, None if fits(name, machine.fakes) else NoSuccess())
-        for tool, given, value in machine.world.watch.ended:
-            if tool in machine._own:
-                self.memory.add(tool, given, value)
-            if (was := self.tools.get(tool)) is not None:
-                self.tools[tool] = was.after(given, value)
+        self.tools |= dict.fromkeys(name for name in machine._own if not fits(name, machine.fakes))
+        for call in machine._ended():
+            self.memory.add(*call)
         for step in machine.world.script:
             for reply in step.get("said", ()):
                 self.requests[reply["kind"]] += 1
@@ -197,7 +170,7 @@ def search(
             found = last_run_alone(base, found)
     requests, families = (dict(sorted(counter.items())) for counter in (seen.requests, seen.families))
     repro = repro_of(found, app) if found is not None else None
-    without = {name: use for name, use in seen.tools.items() if use is not None}
+    without = seen.memory.lacking(seen.tools)
     return Found(seen.examples, seen.rows, requests, families, seen.coverage, without, repro, found)
 
 

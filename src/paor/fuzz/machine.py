@@ -13,6 +13,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from hypothesis import reject
@@ -156,11 +157,9 @@ class EngineMachine(RuleBasedStateMachine):
             self.world: Any = World(self.engine, self.check, path=path)
         self.world.calling = self._calling
         builtin = {tool.name for tool in builtin_tools()}
-        own = {tool.name: tool for tool in self.world.engine.tools if tool.name not in builtin}
-        self._own = [*own]
-        base = of_agent(
-            [tool.spec() for tool in own.values()], [*(tool.run for tool in own.values()), type(self)]
-        )
+        own = [tool for tool in self.world.engine.tools if tool.name not in builtin]
+        self._own = [tool.name for tool in own]
+        base = of_agent([tool.spec() for tool in own], [*(tool.run for tool in own), type(self)])
         self._memory = self._before.of(self.values, base)
 
     @initialize(data=st.data())
@@ -285,7 +284,7 @@ class EngineMachine(RuleBasedStateMachine):
             next((tool for tool in tools if tool.name == named), None),
             schema,
             bool(policy.file_roots),
-            self._known(),
+            replace(self._known(), about=named),
             self._made(),
             self._focus,
             frozenset(
@@ -295,12 +294,14 @@ class EngineMachine(RuleBasedStateMachine):
             phase is not None and phase.chooses,
         )
 
+    def _ended(self) -> list[tuple[str, Mapping[str, Any], Any]]:
+        """Return the calls of the host's own tools that have ended."""
+        return [call for call in self.world.watch.ended if call[0] in self._own]
+
     def _known(self) -> Memory:
-        """Return what is known of values: what is no part of *_before* has been seen in this very example."""
-        ended = self.world.watch.ended
-        for tool, given, value in ended[self._learned :]:
-            if tool in self._own:
-                self._memory.add(tool, given, value)
+        """Return what is known of values: what was not there before hypothesis began is of this very example."""
+        for call in (ended := self._ended())[self._learned :]:
+            self._memory.add(*call)
         self._learned = len(ended)
         return self._memory
 

@@ -26,7 +26,7 @@ from ..support.text import count, facts, folded, styled, width
 
 if TYPE_CHECKING:
     from ...fsm.explain.coverage import Coverage, RowCoverage
-    from ...fuzz.campaign import Found, NoSuccess, SearchProgress
+    from ...fuzz.campaign import Found, SearchProgress
     from ...fuzz.machine import EngineMachine
     from ...fuzz.world.world import Make
 
@@ -128,18 +128,10 @@ def _coverage_lines(found: Found, modes: Sequence[str] = ()) -> list[str]:
         ("asked", requests or "nothing", ""),
         ("near misses", f"{count(sum(near), 'reply')} of {len(near)} families", ""),
     ]
-    pairs += [("no success", _advice(name, use), "") for name, use in found.without_success.items()]
+    pairs += [("no success", f"{name}: {why}", "") for name, why in found.without_success.items()]
     for table in found.coverage.tables:
         pairs += _table_facts(table, modes)
     return facts(pairs)
-
-
-def _advice(name: str, use: NoSuccess) -> str:
-    """Return why nothing was seen of a tool, and what would help."""
-    if not use.calls:
-        return f"{name} was never called"
-    advice = f"; list in values what it takes: {', '.join(use.arguments)}" if use.arguments else ""
-    return f"{name} failed in {count(use.calls, 'call')}, at last: {ascii(use.error)[1:-1]:.80}{advice}"
 
 
 def _table_facts(table: Coverage, modes: Sequence[str]) -> list[tuple[str, str, str]]:
@@ -225,7 +217,7 @@ def _json(
             "guards_percent": table.guards_percent,
             "requests": found.requests,
             "rows_percent": table.rows_percent,
-            "without_success": {name: use._asdict() for name, use in found.without_success.items()},
+            "without_success": found.without_success,
             "never_taken": [row.name for row in missing],
             "of_other_modes": [row.name for row in other],
         },

@@ -15,7 +15,7 @@ from functools import lru_cache, partial, reduce
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.strategies import SearchStrategy
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ...states.settings.policy import Policy
 from ...tools.policy import unsafe
@@ -94,7 +94,21 @@ def _fitting(
     plain, compiled = _compiled(json.dumps(schema, default=str))
     memory = known if isinstance(known, Memory) else Memory(known)
     drawn = _Drawing(plain, memory).value({**plain, "type": "object"}, 0)
-    return compiled, drawn.filter(lambda values: not compiled.check(values))
+    fitting = drawn.filter(lambda values: not compiled.check(values))
+    seeds = memory.seeds()
+    return compiled, weighted((1, fitting), (2, _changed(fitting, seeds, compiled))) if seeds else fitting
+
+
+@st.composite
+def _changed(
+    draw: DrawFn, fitting: SearchStrategy[dict[str, Any]], seeds: Sequence[Any], compiled: ParameterSchema
+) -> dict[str, Any]:
+    """Return the arguments of an earlier call, one of them changed or none."""
+    drawn = draw(fitting)
+    kept = draw(st.sampled_from(seeds[: draw(st.sampled_from((1, 3, 16)))]))
+    name = draw(st.sampled_from(["", *drawn]))
+    mixed = {**kept, name: drawn[name]} if name else {**kept}
+    return drawn if compiled.check(mixed) else mixed
 
 
 @lru_cache(maxsize=1024)

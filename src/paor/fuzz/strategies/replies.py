@@ -25,7 +25,6 @@ from .json_schema import arguments, near_arguments, weighted
 from .near_misses import families, near_miss
 from .reply_builder import Said, faulty
 from .setting import ANY, Setting
-from .shown import words
 
 SOME_REPLY = {
     "type": "object",
@@ -216,9 +215,8 @@ def _values(draw: DrawFn, tool: ToolSpec, setting: Setting, *, near: bool) -> di
         name for name in tool.parameters.get("required", ()) if name not in (DOCUMENT_LIST, CONNECTION)
     ]
     schema = {**tool.parameters, "required": required}
-    if near:
-        return draw(near_arguments(schema, setting.known))[1]
-    return _taken_or_drawn(draw, setting, tool.name, schema)
+    known = replace(setting.known, about=tool.name)
+    return draw(near_arguments(schema, known))[1] if near else draw(arguments(schema, known))
 
 
 def answered() -> SearchStrategy[Said]:
@@ -423,24 +421,12 @@ def denied_selections(draw: DrawFn, setting: Setting) -> Said:
 
 @st.composite
 def _parameters(draw: DrawFn, setting: Setting) -> Said:
-    values = _taken_or_drawn(draw, setting, setting.tool.name if setting.tool else "", setting.parameters)
+    values = draw(arguments(setting.parameters, setting.known))
     sure = setting.tool is not None and CONNECTION not in setting.tool.parameters.get("required", ())
     name = setting.tool.name if setting.tool is not None else ""
     data = {"schema": "parameters_v1", "parameters": values}
     good = True if sure and not setting.strict_paths else None
     return _reply("parameters", data, good=good, tool=name, arguments=values)
-
-
-def _taken_or_drawn(draw: DrawFn, setting: Setting, tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments that fit; many are those of a call that succeeded, some of them changed."""
-    drawn = draw(arguments(schema, replace(setting.known, about=words(tool))))
-    seeds = setting.known.seeds(tool)
-    if not seeds or not draw(st.sampled_from((False, True, True))):
-        return drawn
-    kept = draw(st.sampled_from(seeds[: draw(st.sampled_from((1, 3, 16)))]))
-    changed = draw(st.sampled_from(["", *drawn]))  # one of them, or none
-    mixed = {**kept, changed: drawn[changed]} if changed else dict(kept)
-    return drawn if ParameterSchema(schema).check(mixed) else mixed
 
 
 def _values_again(setting: Setting) -> SearchStrategy[Said]:
