@@ -180,12 +180,12 @@ def reviewed_by_code(seen: Seen) -> bool | None:
     if choice == "model":
         return False
     failed = seen.errors > 0 or seen.refused > 0 or seen.denied
-    if choice == "auto" and (seen.spec.success_criteria or seen.decided != "model_stop" or failed):
-        return False
-    if seen.lapses and not failed:  # of the newest turn, or of a call with an effect
-        return None
     if choice == "auto":
-        return seen.draft
+        if seen.spec.success_criteria or seen.decided != "model_stop" or failed:
+            return False
+        return None if seen.lapses else seen.draft
+    if seen.lapses and not failed:
+        return None
     if not failed or seen.decided not in ("criteria_met", "model_stop"):
         return True
     return seen.decided == "model_stop" and (None if seen.draft is None else not seen.draft)

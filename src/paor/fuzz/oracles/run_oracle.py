@@ -19,7 +19,6 @@ from urllib.parse import urlsplit
 
 from ...fsm.journal.record import HASHED, PREV_HASH
 from ...states.run.budgets import BYTES_PER_TOKEN
-from ...states.run.spec import Spec
 from ...tools.catalog import RESOLVED
 from .seen import Observed, Seen, by_name
 
@@ -161,29 +160,25 @@ def calls_wait_rightly(seen: Seen, calls: Sequence[Mapping[str, Any]]) -> bool:
     once = [effects.get(call["name"].replace("_", "."), "") == "once" for call in calls]
     may_wait = [late and not all(once[:number]) for number, late in enumerate(once)]
     made = len(calls) - int(seen.row.outcome.get("dropped", 0))
-    if made < len(calls) and not (may_wait[made] or is_room_for(made, seen.spec)):
+    room = (
+        seen.spec.context_tokens * BYTES_PER_TOKEN * 3 // 16
+    )  # for the calls of one turn, with their results
+    is_full = made == seen.spec.limits.calls_per_reply or (made + 1) * _CALL_BYTES > room
+    if made < len(calls) and not (may_wait[made] or is_full):
         return False
     behind = max((number for number in range(made) if may_wait[number]), default=0)
     return all(once[number] or _can_be_known(seen, calls[number]) for number in range(behind))
 
 
-def is_room_for(count: int, spec: Spec) -> bool:
-    """Whether a conversation may have room for no more than *count* calls of one turn, or its limits allow no more."""
-    room = spec.context_tokens * BYTES_PER_TOKEN * 3 // 8
-    most = spec.limits.calls_per_reply
-    return count == most or (count + 1) * _CALL_BYTES > room // 2
-
-
-_CALL_BYTES = 300 + 2 * 64
-"""Bytes that a call of a turn and its result have in a conversation at least, with the longest id that is likely."""
+_CALL_BYTES = 428
+"""Bytes that a call of a turn and its result have in a conversation, with the longest id that is likely."""
 
 
 def _can_be_known(seen: Seen, call: Mapping[str, Any]) -> bool:
-    """Whether the model has seen what a call with these arguments has brought, or why it failed."""
+    """Whether a call with these arguments was begun before, and its result or error seen; the arguments that code adds are left open."""
     name = call["name"].replace("_", ".")
-    return seen.observed is None or any(
-        other["name"].replace("_", ".") == name and other["args"] == call["args"] for other in seen.observed
-    )
+    known = (json.loads(arguments) for tool, arguments in seen.calls if tool.replace("_", ".") == name)
+    return any(given.items() >= call["args"].items() for given in known)
 
 
 def calls_are_followed(seen: Seen, calls: Sequence[Mapping[str, Any]]) -> bool:

@@ -88,7 +88,6 @@ class Seen:
         sure: Criteria that were said to be met, for sure; *unsure* once a judgement may have been read either way.
         plan: Steps of the plan in force, each a tool or another type, with its arguments; None when they are not known.
         place: Of the plan's step that is being taken.
-        observed: Calls of turns whose result or error the model has seen; None once a turn was not understood for sure.
         own: What was seen of the host's own machine, None for a run of the standard one.
     """
 
@@ -120,7 +119,6 @@ class Seen:
     unsure: bool = False
     plan: list[Mapping[str, Any]] | None = None
     place: int = 0
-    observed: list[Mapping[str, Any]] | None = field(default_factory=list)
     own: OwnRun | None = None
 
     @property
@@ -195,7 +193,7 @@ class Seen:
         self.criteria = str(row.counters.get("criteria", ""))
         if row.trigger in ("execute", "refuse"):
             self.denied = row.trigger == "refuse" and row.guards.get("action_allowed") is False
-            self.lapses += not row.outcome.get("ok") if row.trigger == "execute" else 1
+            self.lapses += row.trigger == "refuse" or not row.outcome.get("ok")
         match row.trigger:
             case "conclude":
                 self.decided = str(row.outcome.get("stop", ""))
@@ -218,11 +216,6 @@ class Seen:
                 blocked = not self.denied and bool(row.guards.get("duplicate"))
                 self.blocked += blocked
                 self.refused = 0 if self.denied or blocked else self.refused + 1
-            case "observe" if self.spec.native and not self.for_phase:
-                if self.plan is None or self.observed is None:
-                    self.observed = None
-                else:
-                    self.observed = [*self.observed, self.plan[self.place]]
             case "next_step":
                 self.place += 1
             case "select":
