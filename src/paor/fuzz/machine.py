@@ -159,7 +159,7 @@ class EngineMachine(RuleBasedStateMachine):
         builtin = {tool.name for tool in builtin_tools()}
         own = [tool for tool in self.world.engine.tools if tool.name not in builtin]
         self._own = [tool.name for tool in own]
-        base = of_agent([tool.spec() for tool in own], [*(tool.run for tool in own), type(self)])
+        base = of_agent([tool.spec() for tool in own], [*(tool.run for tool in own), type(self).prepare])
         self._memory = self._before.of(self.values, base)
 
     @initialize(data=st.data())

@@ -6,18 +6,17 @@ Each is kept with the words that it was shown under (keys, names of variables, o
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib.util import resolve_name
+from itertools import islice
 from traceback import walk_tb
+from types import CodeType
 from typing import Any
 
 from ...fsm.runtime.tool_results import message_of
@@ -29,8 +28,6 @@ Shown = tuple[frozenset[str], Any]
 
 _LONG = 40
 """Longest text that is one value; of a longer one its parts are."""
-_MODULES = 20
-"""Most modules of the host that are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,16 +179,12 @@ def _shown_in(value: Any, names: frozenset[str], *, keys: bool = False) -> Itera
 
 
 def of_agent(tools: Sequence[ToolSpec], functions: Iterable[Any]) -> tuple[Shown, ...]:
-    """Return what the schemas and descriptions of *tools* show, and the constants of the modules that *functions* are of and import."""
+    """Return what the schemas and descriptions of *tools* show, the constants of *functions*, and the data that these refer to."""
+    read: set[Any] = set()
     found = [(words(tool.name), piece) for tool in tools for piece in _pieces(tool.description, prose=True)]
     found += [item for tool in tools for item in _in_schema(tool.parameters, words(tool.name))]
-    plain = (inspect.unwrap(getattr(each, "func", each)) for each in functions)
-    modules = list(dict.fromkeys(getattr(each, "__module__", "") for each in plain))
-    for name in modules:  # those that it imports are added on the way
-        constants, imported = _in_module(name)
-        found += constants
-        modules += [other for other in imported if other not in modules][: max(0, _MODULES - len(modules))]
-    return tuple(dict.fromkeys(found))
+    found += [item for function in functions for item in _in_function(function, read)]
+    return tuple(islice(dict.fromkeys(found), 512))
 
 
 def _in_schema(schema: Any, names: frozenset[str]) -> Iterator[Shown]:
@@ -204,48 +197,34 @@ def _in_schema(schema: Any, names: frozenset[str]) -> Iterator[Shown]:
             yield from _in_schema(value, names | words(key))
 
 
-@lru_cache(maxsize=256)
-def _in_module(name: str) -> tuple[list[Shown], list[str]]:
-    """Return the constants of a module of the host, and its other modules that it imports."""
-    found: list[Shown] = []
-    imported: list[str] = []
-    module = sys.modules.get(name)
-    if module is None or name.partition(".")[0] in ("builtins", __name__.partition(".")[0]):
-        return found, imported
-    with suppress(OSError, TypeError, SyntaxError, ValueError, RecursionError):
-        for node in ast.walk(ast.parse(inspect.getsource(module))):
-            if isinstance(node, ast.ImportFrom):
-                origin = resolve_name("." * node.level + (node.module or ""), module.__package__ or "")
-                imported += [origin, *(f"{origin}.{alias.name}" for alias in node.names)]
-            elif isinstance(node, ast.Import):
-                imported += [alias.name for alias in node.names]
+def _in_function(function: Any, read: set[Any]) -> Iterator[Shown]:
+    """Yield the constants of a function that is the host's own, and data, helpers and modules beside it that it refers to."""
+    function = inspect.unwrap(getattr(function, "func", function))
+    code = getattr(function, "__code__", None)
+    if code is None or code in read or function.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return
+    read.add(code)
+    yield from _in_code(code, words(function.__name__), function.__doc__)
+    with suppress(TypeError, ValueError):  # a variable that has no value yet
+        used = inspect.getclosurevars(function)
+        for name, value in {**used.globals, **used.nonlocals}.items():
+            file = getattr(getattr(value, "__code__", value), "co_filename", getattr(value, "__file__", ""))
+            is_beside = os.path.dirname(str(file)) == os.path.dirname(code.co_filename)
+            if inspect.ismodule(value) and is_beside:
+                yield from _shown_in(
+                    {key: vars(value)[key] for key in dir(value) if key[0] != "_"}, words(name)
+                )
+            elif inspect.isfunction(value):
+                yield from _in_function(value, read) if is_beside else ()
             else:
-                found += _in_statement(node)
-    files = {other: getattr(sys.modules.get(other), "__file__", None) or "" for other in imported}
-    folder = os.path.dirname(module.__file__ or "")
-    same = name.partition(".")[0]
-    return found, [
-        other
-        for other, file in files.items()
-        if file and (os.path.dirname(file) == folder or other.partition(".")[0] == same)
-    ]
+                yield from _shown_in(value, words(name), keys=True)
 
 
-def _in_statement(node: ast.AST) -> Iterator[Shown]:
-    """Yield the constants of a plain statement, or of a condition, with the names in it; none that is only words for people, or is returned."""
-    if isinstance(node, ast.If | ast.While):
-        node = node.test
-    elif not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr):
-        return
-    value = getattr(node, "value", node)
-    if isinstance(node, ast.Expr) and isinstance(value, ast.Constant):
-        return
-    parts = [*ast.walk(node)]
-    beside = (getattr(part, key, None) for part in parts for key in ("id", "attr", "arg"))
-    names = frozenset[str]().union(*(words(name) for name in beside if isinstance(name, str)))
-    try:
-        yield from _shown_in(ast.literal_eval(value), names, keys=True)
-    except ValueError:
-        for part in parts:
-            if isinstance(part, ast.Constant):
-                yield from _shown_in(part.value, names)
+def _in_code(code: CodeType, names: frozenset[str], said: str | None = None) -> Iterator[Shown]:
+    for value in code.co_consts:
+        if isinstance(value, CodeType):
+            yield from _in_code(value, words(value.co_name))
+        elif isinstance(value, str):  # of words for people only those that look like a name
+            yield from ((names, piece) for piece in _pieces(value, prose=" " in value) if value != said)
+        else:
+            yield from _shown_in(value, names)
