@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from traceback import walk_tb
 from types import CodeType
 from typing import Any
@@ -28,6 +28,8 @@ Shown = tuple[frozenset[str], Any]
 
 _LONG = 40
 """Longest text that is one value; of a longer one its parts are."""
+_DATA = (dict, list, tuple, set, frozenset, str, int, float)
+_OURS = __name__.partition(".")[0] + "."
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,8 @@ class Memory:
         for name, value in _scalars(arguments):
             was = self.tried.pop((name, type(value), value), 0)
             self.tried[name, type(value), value] = was + (was >= 0) if failed else -1
-        alike = self.calls.setdefault(
-            (tool, tuple(line for _, line in walk_tb(ended.__traceback__)) if failed else ()), []
-        )
+        lines = tuple(line for _, line in walk_tb(ended.__traceback__)) if failed else ()
+        alike = self.calls.setdefault((tool, lines), [])
         alike.append(dict(arguments))
         del alike[: -1 if failed else -16]
         if failed:
@@ -74,12 +75,9 @@ class Memory:
             found = [(words(tool), piece) for piece in _pieces(self.errors[tool], prose=True)]
         else:
             found = [*_shown_in(json.loads(json_of(ended, lossy=True)[0]), words(tool))]
-        given = json.dumps(arguments, ensure_ascii=False, default=str)
-        self.shown.extend(
-            item
-            for item in found
-            if item not in self.shown and not (isinstance(item[1], str) and item[1] in given)
-        )
+        given = json.dumps(arguments, ensure_ascii=False, default=str)  # what is said again shows nothing
+        new = (item for item in found if not (isinstance(item[1], str) and item[1] in given))
+        self.shown.extend(item for item in new if item not in self.shown)
         del self.shown[:-256]
 
     def seeds(self) -> list[Mapping[str, Any]]:
@@ -164,14 +162,14 @@ def _shown_in(value: Any, names: frozenset[str], *, keys: bool = False) -> Itera
             yield from _shown_in(item, names | words(str(key)), keys=keys)
             yield from _shown_in(key, names) if keys or not str(key).isidentifier() else ()
     elif isinstance(value, list | tuple | set | frozenset):
-        for item in value:
+        for item in sorted(value, key=repr) if isinstance(value, set | frozenset) else value:
             yield from _shown_in(item, names, keys=keys)
     elif isinstance(value, str):
         if value[:1] in ("[", "{"):
             with suppress(ValueError, RecursionError):
                 yield from _shown_in(json.loads(value), names)
         yield from ((names, piece) for piece in _pieces(value))
-    elif isinstance(value, int | float) and not isinstance(value, bool):
+    elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15:
         yield names, value
 
 
@@ -181,10 +179,12 @@ def _shown_in(value: Any, names: frozenset[str], *, keys: bool = False) -> Itera
 def of_agent(tools: Sequence[ToolSpec], functions: Iterable[Any]) -> tuple[Shown, ...]:
     """Return what the schemas and descriptions of *tools* show, the constants of *functions*, and the data that these refer to."""
     read: set[Any] = set()
-    found = [(words(tool.name), piece) for tool in tools for piece in _pieces(tool.description, prose=True)]
-    found += [item for tool in tools for item in _in_schema(tool.parameters, words(tool.name))]
-    found += [item for function in functions for item in _in_function(function, read)]
-    return tuple(islice(dict.fromkeys(found), 512))
+    found = chain(
+        ((words(tool.name), piece) for tool in tools for piece in _pieces(tool.description, prose=True)),
+        (item for tool in tools for item in _in_schema(tool.parameters, words(tool.name))),
+        (item for function in functions for item in _in_function(function, read)),
+    )
+    return tuple(dict.fromkeys(islice(found, 1024)))
 
 
 def _in_schema(schema: Any, names: frozenset[str]) -> Iterator[Shown]:
@@ -201,22 +201,26 @@ def _in_function(function: Any, read: set[Any]) -> Iterator[Shown]:
     """Yield the constants of a function that is the host's own, and data, helpers and modules beside it that it refers to."""
     function = inspect.unwrap(getattr(function, "func", function))
     code = getattr(function, "__code__", None)
-    if code is None or code in read or function.__module__.partition(".")[0] == __name__.partition(".")[0]:
+    if code is None or code in read or str(function.__module__).startswith(_OURS):
         return
     read.add(code)
     yield from _in_code(code, words(function.__name__), function.__doc__)
-    with suppress(TypeError, ValueError):  # a variable that has no value yet
+    folder = os.path.dirname(code.co_filename)
+    with suppress(
+        TypeError, ValueError, RecursionError
+    ):  # a variable without a value, data that holds itself
         used = inspect.getclosurevars(function)
         for name, value in {**used.globals, **used.nonlocals}.items():
-            file = getattr(getattr(value, "__code__", value), "co_filename", getattr(value, "__file__", ""))
-            is_beside = os.path.dirname(str(file)) == os.path.dirname(code.co_filename)
-            if inspect.ismodule(value) and is_beside:
-                yield from _shown_in(
-                    {key: vars(value)[key] for key in dir(value) if key[0] != "_"}, words(name)
+            if inspect.isfunction(value) and os.path.dirname(value.__code__.co_filename) == folder:
+                yield from _in_function(value, read)
+            elif (
+                inspect.ismodule(value) and os.path.dirname(getattr(value, "__file__", None) or "") == folder
+            ):
+                plain = {key: item for key, item in vars(value).items() if issubclass(type(item), _DATA)}
+                yield from (
+                    item for key in plain if key[0] != "_" for item in _shown_in(plain[key], words(key))
                 )
-            elif inspect.isfunction(value):
-                yield from _in_function(value, read) if is_beside else ()
-            else:
+            elif issubclass(type(value), _DATA):  # of what only says that it is, a proxy, nothing is known
                 yield from _shown_in(value, words(name), keys=True)
 
 
