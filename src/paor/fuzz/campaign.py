@@ -43,8 +43,8 @@ the same seed would give another search in a process that has loaded less.
 
 ROUND = 10
 """
-Examples of one run of hypothesis, several of which make a search. After its first ten valid examples hypothesis changes each
-example it has in places and takes it again, up to five times; of an agent's runs most of these are the same run.
+Examples of one run of hypothesis where a search learns from round to round. After its first ten valid examples hypothesis changes
+each one in places and takes it again, up to five times; of an agent's runs most of these are the same run.
 """
 
 
@@ -92,7 +92,7 @@ class SearchProgress:
         for seen in machine.world.seen.values():
             self.rows += len(seen.rows)
             self.coverage = self.coverage + coverage(seen.rows, machine=machine_told(seen.spec.host_machine))
-        self.tools |= dict.fromkeys(name for name in machine._own if not fits(name, machine.fakes))
+        self.tools |= dict.fromkeys(tool.name for tool in machine._own if not fits(tool.name, machine.fakes))
         for call in machine._ended():
             self.memory.add(*call)
         for step in machine.world.script:
@@ -148,10 +148,11 @@ def search(
         machine = _searching(base, seen)
         try:
             with quiet(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                for place in range(0, examples, ROUND):
+                size = ROUND if base.has_check() else examples
+                for place in range(0, examples, size):
                     machine._before = seen.memory.of({}, ())
-                    part = settings(chosen, max_examples=min(ROUND, examples - place))
-                    run_state_machine_as_test(seed(f"{number or 0}-{place}")(machine), settings=part)
+                    part = settings(chosen, max_examples=min(size, examples - place))
+                    run_state_machine_as_test(seed((number or 0) + (place << 32))(machine), settings=part)
             found = machine.failure
         except BaseException as error:  # KeyboardInterrupt, too: what was found is not lost with it
             found = machine.failure or violation_in(error)

@@ -228,7 +228,8 @@ class _Drawing:
         """Return a text or a number that is drawn, or one that the agent itself has shown."""
         form = json.dumps({"properties": {name: schema}}, default=str)
         groups = self._known.choices(name, partial(_fits, form, name))
-        return weighted((1, drawn), *((weight, st.sampled_from(values)) for weight, values in groups))
+        shown = [(weight, st.sampled_from(values)) for weight, values in groups]
+        return weighted((1, drawn), *shown) if shown else drawn
 
     def _value(self, schema: Any, depth: int, name: str) -> SearchStrategy[Any]:
         if not isinstance(schema, Mapping):
