@@ -148,7 +148,7 @@ def search(
         machine = _searching(base, seen)
         try:
             with quiet(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                size = ROUND if base.has_check() else examples
+                size = ROUND if base._has_check() else examples
                 for place in range(0, examples, size):
                     machine._before = seen.memory.of({}, ())
                     part = settings(chosen, max_examples=min(size, examples - place))

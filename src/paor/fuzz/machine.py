@@ -142,7 +142,7 @@ class EngineMachine(RuleBasedStateMachine):
         """Assert your own invariants; called after every step. By default it asserts nothing."""
 
     @classmethod
-    def has_check(cls) -> bool:
+    def _has_check(cls) -> bool:
         """Whether `check` is the machine's own; then half of the examples are calm, and look for what breaks it."""
         return cls.check is not EngineMachine.check
 
@@ -175,7 +175,7 @@ class EngineMachine(RuleBasedStateMachine):
             ):  # so that the plainest of all examples seems to fail, and the search ends
                 self._broken = True
                 raise found
-        if self._own and self.has_check() and data.draw(seldom(1)):
+        if self._own and self._has_check() and data.draw(seldom(1)):
             self._calm = True
             names = [tool.name for tool in self._own]
             self._focus = frozenset(data.draw(st.lists(st.sampled_from(names), min_size=2, max_size=4)))
