@@ -91,17 +91,20 @@ def round_before(journal: JournalReader, conversation: str, after: str | None) -
     return None if base is None else _ended(journal, conversation, base)
 
 
-def turn_of(journal: JournalReader, spec: Spec) -> str:
+def turn_of(journal: JournalReader, spec: Spec) -> str | None:
     """
-    Return the run that a round follows which has waited in line.
+    Return the run that a round follows which has waited in line, None where nothing before it is left.
 
     Raises:
         ConversationBusy: The round before it has not ended.
     """
-    base = (
-        journal.newest_round(spec.conversation, spec.round) or spec.follows
-    )  # or what stands in for it by now
-    return _ended(journal, spec.conversation, base)
+    base = journal.newest_round(spec.conversation, spec.round)
+    if (
+        base is None
+    ):  # it follows a run of another conversation, or one that was erased or is in no journal here
+        with suppress(Erased, UnknownRun):
+            base = journal.spec(spec.follows) and spec.follows
+    return None if base is None else _ended(journal, spec.conversation, base)
 
 
 def _ended(journal: JournalReader, conversation: str, base: str) -> str:
