@@ -64,15 +64,10 @@ EACH: dict[str, dict[str, Any]] = {**MODES, "file": {"workflow": FILE}}
 def test_a_round_that_has_waited_is_what_it_would_be_if_it_had_not(mode: str, tmp_path: Path) -> None:
     """Its spec, its documents and what it is told: as those of one that is submitted when the round before has ended."""
 
-    def told(waits: bool, own: dict[str, Any]) -> Any:
-        path = tmp_path / f"{waits}{len(own)}.db"
+    def told(waits: bool, own: dict[str, Any], first: dict[str, Any]) -> Any:
+        path = tmp_path / f"{waits}{len(list(tmp_path.iterdir()))}.db"
         with Engine(Clerk(), [find], Journal(path, "off")) as host:
-            first: dict[str, Any] = {
-                "documents": [("one.txt", "first")],
-                "language": "French",
-                "conversation": "c",
-            }
-            host.submit("Say a", profile="two_stage", **first)
+            host.submit(**first, language="French", conversation="c")
             if not waits:
                 work(host)
             run_id = host.submit("Say b", conversation="c", queue=True, **own, **EACH[mode]).run_id
@@ -93,8 +88,13 @@ def test_a_round_that_has_waited_is_what_it_would_be_if_it_had_not(mode: str, tm
         "documents": [("two.txt", "second")],
         "transcript": [{"role": "user", "content": "Hi"}],
     }
-    for own in (given, {}):
-        assert told(True, own) == told(False, own)
+    begins: list[dict[str, Any]] = [
+        {"objective": "Say a", "profile": "two_stage", "documents": [("one.txt", "first")]},
+        {"objective": "find O-1"},  # which makes a document
+    ]
+    for own in (given, {}, {"tools": ["orders.find"]}):
+        for first in begins:
+            assert told(True, own, first) == told(False, own, first)
 
 
 def test_one_that_is_cancelled_in_line_ends_when_its_turn_comes(tmp_path: Path) -> None:
