@@ -6,6 +6,7 @@ import asyncio
 import os
 import random
 import signal
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 
 from paor import Engine, Journal, ScriptedModel, Task
-from paor.errors import ConversationBusy, LeaseLost
+from paor.errors import ConversationBusy, KeyConflict, LeaseLost
 from paor.worker import Worker
 
 from ..support.inside import RunQueue, line_bytes
@@ -95,6 +96,44 @@ def test_a_round_that_has_waited_is_what_it_would_be_if_it_had_not(mode: str, tm
     for own in (given, {}, {"tools": ["orders.find"]}):
         for first in begins:
             assert told(True, own, first) == told(False, own, first)
+
+
+@pytest.mark.parametrize("mode", [*EACH, "tasks"])
+def test_a_later_round_that_is_started_again_with_its_key_is_the_same_start(
+    mode: str, tmp_path: Path
+) -> None:
+    """What it has of the rounds before is not its caller's: in line, and when it has ended; another value of the caller's is refused."""
+    own: dict[str, Any] = {
+        "conversation": "c",
+        "key": "k",
+        "documents": [("two.txt", "second")],
+        "transcript": [{"role": "user", "content": "Hi"}],
+        **EACH.get(mode, {}),
+    }
+    with desk(tmp_path / "runs.db") as host:
+        starts: list[Any] = [host.submit, host.run]
+        if mode == "tasks":
+            starts = [
+                partial(start, tasks=[Task("Say b")]) for start in (host.submit_workflow, host.run_workflow)
+            ]
+        host.submit(
+            "Say a",
+            conversation="c",
+            language="French",
+            documents=[("one.txt", "first")],
+            profile="two_stage",
+        )
+        begun = starts[0]("Say b", queue=True, **own).run_id
+        assert starts[0]("Say b", queue=True, **own).run_id == begun
+        work(host)
+        assert host.journal.spec(begun).language == "French"
+        for start in starts:
+            assert start("Say b", **own).run_id == begun
+            with pytest.raises(KeyConflict, match="with other language;"):
+                start("Say b", **own, language="Dutch")
+            with pytest.raises(KeyConflict, match="with other transcript;"):
+                start("Say b", **own | {"transcript": [{"role": "user", "content": "Bye"}]})
+        assert len(host.journal.runs(conversation="c")) == 2
 
 
 def test_one_that_is_cancelled_in_line_ends_when_its_turn_comes(tmp_path: Path) -> None:
