@@ -275,7 +275,7 @@ def test_a_line_goes_on_behind_a_round_that_is_erased(case: str, tmp_path: Path)
             first = host.submit_workflow("Say pay", tasks=[Task("Pay it")], conversation="c").run_id
         else:
             first = host.submit("Say pay", conversation="other" if case == "branch" else "c").run_id
-        after = {"after": first} if case == "branch" else {}
+        after: dict[str, Any] = {"after": first} if case == "branch" else {}
         runs = [host.submit("Say 0", conversation="c", queue=True, **after).run_id]
         runs.append(host.submit("Say 1", conversation="c", queue=True).run_id)
         if case == "ended":
