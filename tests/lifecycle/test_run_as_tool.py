@@ -308,7 +308,7 @@ UNUSABLE: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("options", UNUSABLE, ids=str)
+@pytest.mark.parametrize("options", UNUSABLE)
 def test_what_no_run_could_be_started_with_is_refused_when_the_tool_is_made(options: dict[str, Any]) -> None:
     """In the words in which a run refuses it: a model would read them otherwise, and could do nothing about them."""
     policy = Policy(task_types={"paying": ("bank.pay",)})
