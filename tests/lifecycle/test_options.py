@@ -12,8 +12,19 @@ from typing import Any, Literal, Unpack, get_args, get_origin, get_type_hints
 
 import pytest
 
-from paor import AnswerOptions, Engine, ForkOptions, ResumeOptions, RunOptions, ScriptedModel, Task
+from paor import (
+    AnswerOptions,
+    Engine,
+    ForkOptions,
+    ResumeOptions,
+    RunOptions,
+    ScriptedModel,
+    Task,
+    ToolContext,
+    tool,
+)
 from paor.errors import KeyConflict, PaorError, UnknownOption, UsageError
+from paor.testing import call_tools, step
 
 from ..support.cli_support import Shell
 from ..support.inside import FIELDS, OPTIONS, TYPES, line_bytes
@@ -157,6 +168,22 @@ def test_so_it_is_in_what_is_no_option(given: dict[str, Any]) -> None:
     with Engine(ScriptedModel([ANSWER()]), journal=":memory:") as engine:
         engine.run(**{"objective": "Say it"} | given)
         assert engine.journal.verify() == []
+
+
+def test_deps_are_the_hosts_own() -> None:
+    """Even a text that no journal could hold: it is in none."""
+    seen: list[Any] = []
+
+    @tool("desk.look", effect="read")
+    def look(context: ToolContext[str]) -> str:
+        """Look."""
+        seen.append(context.deps)
+        return "seen"
+
+    with Engine(
+        ScriptedModel([call_tools(step("desk.look")), "Done."]), [look], ":memory:", profile="native"
+    ) as engine:
+        assert engine.run("Look", deps=LONE).state == "Done" and seen == [LONE]
 
 
 WAYS_ON = {

@@ -514,7 +514,7 @@ def _read(name: str, value: Any, hint: Any) -> Any:
         return value
     if option.read is not None:
         value = option.read(value)
-    elif isinstance(value, str):
+    elif isinstance(value, str) and hint is not Any:  # deps are the host's own
         value = clean_text(value)
     elif hint == str | None:
         raise UsageError(f"{name} must be a text, not {type(value).__name__}")
