@@ -10,6 +10,7 @@ from paor.fsm.explain.coverage import COUNT_MAX, UNREACHED, asked_guards, possib
 from paor.fsm.machine.decide import machine_told
 from paor.fsm.machine.guards import GUARDS, WORDS
 from paor.fsm.machine.table import ROWS, Row, rows_of
+from paor.fsm.replay.comparison import apart
 from paor.fsm.report.view import JournalView
 from paor.fuzz.oracles.reachable_rows import never
 from paor.mcp_server.answering import Answerer

@@ -16,7 +16,6 @@ from ...states.base.errors import PaorError
 from ...states.run.spec import Spec
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.rows import RunRow
-from ..replay.comparison import short
 from ..replay.trial import Trial, TrialFinding, TrialSettings, trial
 from ..replay.walk import spec_of_part
 from .diff import RunDiff, diff
@@ -107,12 +106,12 @@ _Marks = list[tuple[TrialFinding, bytes]]
 
 
 def _marked(found: Trial) -> _Marks:
-    """Return the findings of a trial, each with the digest of its prompt: of two prompts only their first other line is told."""
-    return list(zip(found.findings, found.prompts, strict=True))
+    """Return the findings of a trial, each with its digest: of two prompts only their first other line is told."""
+    return list(zip(found.findings, found.digests, strict=True))
 
 
 def _decided(found: Trial) -> _Marks:
-    return [(item, b"") for item in found.findings if item.kind == "decides"]
+    return [pair for pair in _marked(found) if pair[0].kind == "decides"]
 
 
 def _reduced(
@@ -200,9 +199,7 @@ def bisect_runs(journal: Readable, good: str, bad: str, other: Readable | None =
     rows = reader.transitions(row.run_id, found.seq, found.seq)
     place = f"{rows[0].source}.{rows[0].trigger}" if rows else found.source
     name = ", ".join(found.parts) or found.field
-    told = BisectPart(
-        _OUTSIDE.get(found.cause, found.cause), name, short(found.left.text), short(found.right.text)
-    )
+    told = BisectPart(_OUTSIDE.get(found.cause, found.cause), name, found.left.text, found.right.text)
     whole = Bisection(row.run_id, found.seq, place, "", told.was, told.now, (told,))
     theirs = reader_of(other, "") if other is not None else reader
     if found.cause == "machine":

@@ -27,7 +27,7 @@ from ..journal.payloads import content_key
 from ..journal.prompts import Known, prompt_places, told_messages
 from ..journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..journal.rows import Transition
-from ..replay.comparison import first_line
+from ..replay.comparison import apart, first_line
 from ..replay.recorded_outcome import recorded_outcome
 from ..replay.restore import run_before
 from .divergence import (
@@ -40,10 +40,6 @@ from .divergence import (
     parts_between,
     parts_used,
 )
-
-LINE_CHARS = 400
-"""Characters of a differing line that are kept."""
-
 
 ERASED = "(erased)"
 """Placeholder for erased text; compares equal to any text."""
@@ -70,7 +66,7 @@ class Side:
         run_id, state, status, reason: As in the view ``runs``.
         transitions: Rows in all.
         steps, tokens, cost, seconds: In all.
-        text: The first line that differs, as this run has it.
+        text: The first line that differs, as this run has it; of a long one the part around the first difference.
     """
 
     run_id: str
@@ -331,12 +327,13 @@ def _drift(one: Reader, two: Reader, shared: int) -> _Found | None:
 def _words(one: Reader, two: Reader, shared: int, found: _Found | None, specs: list[ComparedPart]) -> RunDiff:
     seq = found.seq if found is not None else None
     what = found or _Found(-1, ("", None, None), "", "")
-    line, left, right = first_line(*map(_lines, what.place[1:])) if found is not None else (0, "", "")
+    line, *texts = first_line(*map(_lines, what.place[1:])) if found is not None else (0, "", "")
+    left, right = apart(*texts)
     names = tuple(part.name for part in what.parts) + what.names
     sources = [reader.rows[what.seq].source for reader in (one, two) if 0 <= what.seq < len(reader.rows)]
     return RunDiff(
-        left=_side(one, left[:LINE_CHARS]),
-        right=_side(two, right[:LINE_CHARS]),
+        left=_side(one, left),
+        right=_side(two, right),
         identical=found is None,
         shared=shared,
         seq=seq,

@@ -20,7 +20,7 @@ from ..machine.host_rows import Host
 from ..machine.machine import MACHINE, Machine
 from ..machine.properties import Property
 from ..machine.table import Row
-from ..replay.comparison import short
+from ..replay.comparison import apart
 from ..replay.trial import TrialSettings
 from ..versioning.host_code import host_text
 from .divergence import NAMES
@@ -62,7 +62,7 @@ class _Place:
         for key in dict.fromkeys((*self.one, *self.two)):
             was, now = self.one.get(key, _ABSENT), self.two.get(key, _ABSENT)
             if was is _ABSENT or now is _ABSENT or was != now:
-                yield BisectPart(self.part, f"{self.name}{key}", _told(was), _told(now)), key
+                yield BisectPart(self.part, f"{self.name}{key}", *_told(was, now)), key
         for told in _orders(self.one, self.two):
             yield BisectPart(self.part, f"{self.name}order", *told), _ORDER
 
@@ -92,7 +92,7 @@ def _orders(one: Iterable[str], two: Iterable[str]) -> Iterator[tuple[str, str]]
     """Yield the two orders of the keys that both have, where they are not the same."""
     orders = [key for key in one if key in [*two]], [key for key in two if key in [*one]]
     if orders[0] != orders[1]:
-        yield short(", ".join(orders[0])), short(", ".join(orders[1]))
+        yield apart(*map(", ".join, orders))
 
 
 def _text(value: Any) -> str:
@@ -103,8 +103,8 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
 
 
-def _told(value: Any) -> str:
-    return short(_text(value))
+def _told(was: Any, now: Any) -> tuple[str, str]:
+    return apart(_text(was), _text(now))
 
 
 # -- a spec ---------------------------------------------------------------------------------------------------------
@@ -292,7 +292,7 @@ def _machine_pieces(one: Machine, two: Machine) -> Iterator[BisectPart]:
     for name in ("initial", "fresh"):
         values = getattr(one.host, name), getattr(two.host, name)
         if values[0] != values[1]:
-            yield BisectPart("machine", name, *map(_told, values))
+            yield BisectPart("machine", name, *_told(*values))
 
 
 def _names(chosen: Collection[BisectPart], part: str) -> set[str]:

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import orjson
 from msgspec.structs import replace
 
-from ...prompts.model import prompt_bytes
+from ...prompts.model import OfferedTool, prompt_bytes
 from ...states.base.errors import ForbiddenRow, HostFunctionError, IllegalEvent, JournalDamaged
 from ...states.records.actions import Intent
 from ...states.records.outcomes import NoOutcome, Outcome, Recalled, Unaffordable, Usage
@@ -40,7 +40,7 @@ from ..machine.properties import Promises, Property, happened
 from ..machine.summary import ASKED, after, asking
 from ..machine.updates import Decision
 from ..versioning.amendments import amend_spec
-from .comparison import Divergence, built_prompt, compare_prompt, short
+from .comparison import Divergence, apart, built_prompt, compare_prompt, short
 from .payload_window import PayloadWindow
 from .recorded_outcome import recorded_outcome
 from .restore import check_chain, continue_with
@@ -102,7 +102,7 @@ class Trial:
         was: What the run has used as recorded, up to where the trial ends.
         now: What it has used in the trial, as far as that goes.
         known: Whether the trial goes as far as the run does, or to an end of its own.
-        prompts: For each finding the digest of the prompt that is made now, where it asks otherwise.
+        digests: For each finding the digest of the prompt, question or change of which `now` shows a part; empty for other findings.
     """
 
     run_id: str
@@ -110,7 +110,7 @@ class Trial:
     was: Spent
     now: Spent
     known: bool
-    prompts: tuple[bytes, ...] = ()
+    digests: tuple[bytes, ...] = ()
 
 
 class TrialSettings(Protocol):
@@ -170,7 +170,7 @@ def trial(journal: JournalReader, row: RunRow, settings: TrialSettings) -> Trial
         walk = _Walk(journal, row, settings)
         walk.go()
         used = _recorded(walk.rows if walk.whole else walk.rows[: walk.at]), walk.spent
-        return Trial(row.run_id, tuple(walk.findings), *used, walk.whole, tuple(walk.prompts))
+        return Trial(row.run_id, tuple(walk.findings), *used, walk.whole, tuple(walk.digests))
 
 
 def _recorded(rows: list[Transition]) -> Spent:
@@ -205,7 +205,7 @@ class _Walk:
 
     Attributes:
         journal, row, settings: See `trial`.
-        findings, prompts: So far; see `Trial`.
+        findings, digests: So far; see `Trial`.
         rows: All that were recorded.
         at: How many of them the trial has used, or left out.
         parted: Whether a row was decided otherwise.
@@ -217,14 +217,14 @@ class _Walk:
         kit: What rows are derived with.
         promises: What rows are held to.
         store: Payloads.
-        offers: Tools that a provider is told of, as recorded and as tried, where they are not the same.
+        offers: Tools that a provider is told of, as recorded and as tried, where they are not the same, with a digest of the latter.
     """
 
     journal: JournalReader
     row: RunRow
     settings: TrialSettings
     findings: list[TrialFinding] = field(default_factory=list)
-    prompts: list[bytes] = field(default_factory=list)
+    digests: list[bytes] = field(default_factory=list)
     rows: list[Transition] = field(default_factory=list)
     at: int = 0
     parted: bool = False
@@ -236,7 +236,7 @@ class _Walk:
     kit: RunResources = field(init=False)
     promises: Promises = field(init=False)
     store: PayloadWindow = field(init=False)
-    offers: tuple[str, str] | None = None
+    offers: tuple[str, str, bytes] | None = None
 
     def go(self) -> None:
         """Walk to the end of the run, or of what was recorded."""
@@ -276,12 +276,14 @@ class _Walk:
         if tried.native and (spec.tools, spec.policy) != (tried.tools, tried.policy):
             recorded = offered_tools(Catalog(spec.tools), spec)
             was, now = (
-                {tool.name: tool for tool in tools}
+                {tool.name: _wire(tool) for tool in tools}
                 for tools in (recorded, offered_tools(self.kit.catalog, tried))
             )
             changed = next((name for name in (*was, *now) if was.get(name) != now.get(name)), None)
             if changed is not None:
-                self.offers = short(f"tool {was.get(changed)}"), short(f"tool {now.get(changed)}")
+                told = apart(was.get(changed, "(none)"), now.get(changed, "(none)"))
+                digest = _digest("\0".join(now.values()))
+                self.offers = f"tool {changed}: {told[0]}", f"tool {changed}: {told[1]}", digest
         return tried
 
     def _compile(self, spec: Spec) -> None:
@@ -423,12 +425,13 @@ class _Walk:
         if self.parted:
             return
         if differ:
-            was, now = (f"{differ[0]}: {short(_text(item.get(differ[0])))}" for item in (old, new))
-            self._tell("decides", row.seq, _place(run, row), "", was, now)
+            texts = _text(old.get(differ[0])), _text(new.get(differ[0]))
+            was, now = (f"{differ[0]}: {text}" for text in apart(*texts))
+            self._tell("decides", row.seq, _place(run, row), "", was, now, _digest(texts[1]))
             self.parted = True
         elif words[0] != words[1]:
-            was, now = (short(str(item)) for item in words)
-            self._tell("asks", row.seq, _place(run, row), "", was, now)
+            asked = f"{words[1]}"
+            self._tell("asks", row.seq, _place(run, row), "", *apart(f"{words[0]}", asked), _digest(asked))
 
     def _guard(self, run: Run, row: Transition, found: Decision) -> str:
         """Return the guard for which another row is taken than *row*."""
@@ -460,8 +463,7 @@ class _Walk:
         differences = compare_prompt(self.store, run, self.rows, row, request, messages, whole=whole)
         first = next(iter(differences), None)
         if isinstance(first, Divergence):
-            text = "\0".join(message.body for message in messages)
-            digest = sha256(text.encode("utf-8", "surrogatepass")).digest()
+            digest = _digest("\0".join(message.body for message in messages))
             self._tell("asks", row.seq, _place(run, row), "", first.expected, first.found, digest)
         elif first is None and self.offers is not None:
             self._tell("asks", row.seq, _place(run, row), "", *self.offers)
@@ -555,10 +557,10 @@ class _Walk:
     # -- what is told ----------------------------------------------------------------------------------------------
 
     def _tell(
-        self, kind: Kind, seq: int, row: str, guard: str, was: str, now: str, prompt: bytes = b""
+        self, kind: Kind, seq: int, row: str, guard: str, was: str, now: str, digest: bytes = b""
     ) -> None:
         self.findings.append(TrialFinding(self.row.run_id, seq, kind, row, guard, was, now))
-        self.prompts.append(prompt)
+        self.digests.append(digest)
 
 
 def _place(run: Run, row: Transition | None) -> str:
@@ -595,6 +597,14 @@ def _bare(change: Mapping[str, Any], name: str) -> Any:
         if isinstance(found, dict)
         else found
     )
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _wire(tool: OfferedTool) -> str:
+    return orjson.dumps([tool.description, tool.schema], default=dict, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _text(value: Any) -> str:
