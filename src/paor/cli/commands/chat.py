@@ -18,9 +18,7 @@ from ...fsm.explain.why import why as explain
 from ...fsm.journal.rows import RunRow
 from ...fsm.lifecycle.arguments import offered_tools
 from ...fsm.runtime.result import Result
-from ...prompts.clients.settings import environment_secrets
 from ...states.base.errors import AlreadyAnswered, ConversationBusy, JournalError, PaorError, UsageError
-from ...states.base.secrets import Scrubber
 from ...states.records.questions import Question
 from ...states.run.labels import conversation_of
 from ..support.app import EngineOptions, engine_options
@@ -30,7 +28,7 @@ from ..support.options import command, journal_flag, option
 from ..support.outcome import code_of, facts_line, next_commands, question_lines
 from ..support.progress import Watch
 from ..support.run_summary import asking
-from ..support.streams import OK, WAITING, say, say_either, say_json, tell, tell_error
+from ..support.streams import OK, WAITING, say, say_either, say_json, scrubber, tell, tell_error
 from ..support.text import answer_lines, count, one_line, styled
 from .audit import explanation
 from .run import (
@@ -143,7 +141,7 @@ class Chat:
         self._documented = ""
         self._open: Result | None = None
         self._code = OK
-        self._scrub = Scrubber(environment_secrets())
+        self._scrub = scrubber()
 
     def hold(self, first: str | None) -> int:
         """Hold the conversation to its end and return the exit code."""

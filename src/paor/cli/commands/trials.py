@@ -14,12 +14,10 @@ from ...fsm.explain.bisect import bisect as compare
 from ...fsm.journal_api import Journal
 from ...fsm.replay.backtest import trials
 from ...fsm.replay.trial import Spent, Trial, TrialFinding
-from ...prompts.clients.settings import environment_secrets
-from ...states.base.secrets import Scrubber
 from ..support.app import EngineOptions, engine_of
 from ..support.journals import find_run, reading, short_id, two_runs
 from ..support.options import SINCE, app_option, command, option
-from ..support.streams import OK, RUN_FAILED, keep_journals, say, say_either, say_json, say_or_write
+from ..support.streams import OK, RUN_FAILED, keep_journals, say, say_either, say_json, say_or_write, scrubber
 from ..support.text import Cell, Column, arrow, count, facts, one_line, styled, table
 
 SHOWN = 40
@@ -183,7 +181,7 @@ td:first-child, td:nth-child(4) {{ white-space: nowrap; }}
 
 def page(app: str, found: Sequence[Trial]) -> str:
     """Return a page of a back-test: one HTML text without scripts that asks for nothing; every text of others is escaped."""
-    scrub = Scrubber(environment_secrets())
+    scrub = scrubber()
 
     def escaped(text: str) -> str:
         return html.escape(one_line(scrub(text)))
