@@ -9,9 +9,10 @@ import sys
 
 import pytest
 
-from paor import Engine, ScriptedModel
+from paor import Engine, Policy, ScriptedModel, tool
 from paor.testing import call_tools, step
 
+from ..support import worlds
 from ..support.cli_support import (
     CONTINUE,
     DONE,
@@ -350,3 +351,40 @@ def test_no_form_shows_a_key_of_the_environment(
     hidden = shell(*words.split()).out
     assert "[secret redacted]" in hidden and "[secret redacted]" not in shown
     assert not any(form in hidden.lower() for form in (key, key.encode().hex()))
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["show last", "show last --row 0", "show last --row 5", "show last --row 6", "runs --status waiting"],
+)
+def test_a_key_in_two_lines_is_shown_in_no_part_of_a_run(
+    words: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a prompt and in what is new in it, a reply, and the arguments of a call that waits for an approval."""
+    key = "sk-later-0123456789abcdefghij"
+    said = f"{key[:16]}\n{key[16:]}"
+
+    @tool("shop.look", effect="read")
+    def look() -> str:
+        """Look."""
+        return f"It is\n\n\n{said}"
+
+    @tool("shop.buy", effect="once")
+    def buy(item: str) -> str:
+        """Buy."""
+        raise AssertionError("it waits")
+
+    script = [
+        worlds.SELECT("shop.look", {}),
+        CONTINUE,
+        worlds.SELECT("shop.buy", {"item": "string"}),
+        worlds.PARAMETERS(item=said),
+    ]
+    policy = Policy(approvals=["shop.buy"])
+    with Engine(ScriptedModel(script), [look, buy], shell.folder / "paor.db", policy=policy) as engine:
+        assert engine.run(f"Buy it.\nIt is {said}.").status == "waiting"
+    shown = shell(*words.split()).out
+    assert key[16:] in shown or key[:14] in shown
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    hidden = shell(*words.split()).out
+    assert "[secret redacted]" in hidden and not {key[:14], key[16:]} & {*re.findall(r"[\w-]+", hidden)}

@@ -28,7 +28,7 @@ from ..support.options import command, journal_flag, option
 from ..support.outcome import code_of, facts_line, next_commands, question_lines
 from ..support.progress import Watch
 from ..support.run_summary import asking
-from ..support.streams import OK, WAITING, say, say_either, say_json, scrubber, tell, tell_error
+from ..support.streams import OK, WAITING, say, say_either, say_json, tell, tell_error
 from ..support.text import answer_lines, count, one_line, styled
 from .audit import explanation
 from .run import (
@@ -141,7 +141,6 @@ class Chat:
         self._documented = ""
         self._open: Result | None = None
         self._code = OK
-        self._scrub = scrubber()
 
     def hold(self, first: str | None) -> int:
         """Hold the conversation to its end and return the exit code."""
@@ -309,7 +308,7 @@ class Chat:
             if self._as_json:
                 say_json(result.wire(), compact=True)
             elif result.answer:
-                say(*answer_lines(self._scrub(result.answer)), *([""] if self._interactive else []))
+                say(*answer_lines(result.answer), *([""] if self._interactive else []))
             if result.status != "done":
                 tell(*facts_line(result, self._engine.journal))
         return result
@@ -343,7 +342,7 @@ class Chat:
         if self._as_json:
             say_json(result.wire(), compact=True)
         else:
-            say(*(line for text in question_lines(question) for line in self._scrub(text).split("\n")))
+            say(*question_lines(question))
             tell(styled(f"answer with: {one_line(', '.join(typed_answers(question)))}", "dim"))
         given: dict[str, Any] | None = None
         while given is None:

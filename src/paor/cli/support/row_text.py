@@ -28,9 +28,7 @@ def text_lines(texts: RowTexts) -> Iterator[str]:
     ):
         if shown:
             yield from ("", styled(name, "strong"))
-            yield from (
-                f"  {line}" for line in harmless(scrub("(erased)" if said is None else said)).split("\n")
-            )
+            yield from (f"  {line}" for line in harmless("(erased)" if said is None else said).split("\n"))
 
 
 TRIGGER_STYLES = {"finish": "good", "fail": "bad", "wait": "warn"} | dict.fromkeys(

@@ -104,8 +104,8 @@ def question_line(question: Question) -> str:
     """Return what a run waits for as one line, however long: the call with its arguments, else the message."""
     if question.tool is None:
         return f"{question.kind}: {question.message}"
-    scrub, arguments = scrubber(), (question.arguments or {}).items()
-    told = ", ".join(f"{name}={scrub(json.dumps(value, ensure_ascii=False))}" for name, value in arguments)
+    arguments = (question.arguments or {}).items()
+    told = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments)
     return f"{question.kind}: {question.tool}({told})"
 
 
