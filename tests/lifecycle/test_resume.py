@@ -24,7 +24,18 @@ from paor.errors import AlreadyAnswered, InvalidAnswer, JournalDamaged, UnknownR
 from paor.events import TransitionTaken
 from paor.testing import RandomIds
 
-from ..support.inside import Run, apply, counters_of, initial_run, loop, restore, restore_run, salted_digest
+from ..support.cases import Decision
+from ..support.inside import (
+    Run,
+    applied,
+    apply,
+    counters_of,
+    initial_run,
+    loop,
+    restore,
+    restore_run,
+    salted_digest,
+)
 from ..support.journey import answered
 from ..support.journeys import BY_NAME, JOURNEYS, SEND, Journey, play
 from ..support.stored import file_of
@@ -73,11 +84,11 @@ def test_restoring_is_folding_is_living(
     """At every prefix of rows the three ways to a run give equal values, slot by slot."""
     lived: list[Run] = []
 
-    def remember(*arguments: Any, **keywords: Any) -> Run:
-        lived.append(apply(*arguments, **keywords))
+    def remember(run: Run, decision: Decision, at: int) -> Run:
+        lived.append(applied(run, decision, at))
         return lived[-1]
 
-    monkeypatch.setattr(loop, "apply", remember)
+    monkeypatch.setattr(loop, "applied", remember)
     with journey.engine(tmp_path) as scripted:
         row = scripted.journal.run(play(journey, scripted, driver=driver).run_id)
         rows = scripted.journal.reader.rows(row.run)

@@ -29,7 +29,7 @@ from paor.fsm.lifecycle.options import OPTIONS
 from paor.fsm.lifecycle.resume import take_up
 from paor.fsm.lifecycle.runner import Runner
 from paor.fsm.machine.decide import decide
-from paor.fsm.machine.fold import AT_TIMES, apply, restore
+from paor.fsm.machine.fold import AT_TIMES, applied, apply, restore
 from paor.fsm.machine.table import ROWS, TABLE, Row, rows_of
 from paor.fsm.replay.backtest import trials
 from paor.fsm.replay.payload_window import PayloadWindow
@@ -87,6 +87,7 @@ __all__ = [
     "Scan",
     "Stager",
     "StoredText",
+    "applied",
     "apply",
     "ask",
     "authorize",

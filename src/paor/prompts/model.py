@@ -16,8 +16,9 @@ from msgspec import Struct, json
 from msgspec.structs import astuple, force_setattr, replace
 
 from ..states.base.errors import ModelError
+from ..states.base.pictures import PICTURE_ROOM, picture_kind
 from ..states.base.sealed import sealed
-from ..states.records.actions import PICTURE_ROOM, StoredText, picture_kind
+from ..states.records.actions import StoredText
 from ..states.records.outcomes import Usage
 from ..states.records.requests import RequestKind
 

@@ -36,7 +36,7 @@ from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import RunRow, Transition, transition_of
 from ..machine.decide import Moment, decide, machine_of, request_of
 from ..machine.fold import applied
-from ..machine.properties import Promises, Property, happened
+from ..machine.properties import Promises, happened
 from ..machine.summary import ASKED, after, asking
 from ..machine.updates import Decision
 from ..versioning.amendments import amend_spec
@@ -140,8 +140,8 @@ class TrialSettings(Protocol):
         ...
 
     @property
-    def never(self) -> tuple[Property, ...]:
-        """What no row may do."""
+    def never(self) -> tuple[Any, ...]:
+        """The properties that no row may break."""
         ...
 
 
@@ -248,8 +248,9 @@ class _Walk:
             head = check_chain(part.run_id, self.journal.root(part.run, head), rows)
             self.rows += map(transition_of, rows)
         try:
-            run: Run | None = self._hand_over(None, parts[0].run)
-            self.promises = Promises(self.settings.never, machine_of(run, self.kit))
+            first = self._hand_over(None, parts[0].run)
+            self.promises = Promises(self.settings.never, machine_of(first, self.kit))
+            run: Run | None = first
             while run is not None and not run.final:
                 run = self._next(run)
         except _Unknown as found:

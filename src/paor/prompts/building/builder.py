@@ -15,15 +15,9 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from ...states.base.pictures import PICTURE_ROOM, is_picture
 from ...states.base.wire import json_text
-from ...states.records.actions import (
-    PICTURE_ROOM,
-    SET_BY_CODE,
-    DocumentRef,
-    Selection,
-    StoredText,
-    is_picture,
-)
+from ...states.records.actions import SET_BY_CODE, DocumentRef, Selection, StoredText
 from ...states.records.conversation import Item, cut_of, own_begin, size_of, with_cut
 from ...states.records.observations import Message
 from ...states.records.requests import RequestKind

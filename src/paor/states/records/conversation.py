@@ -12,8 +12,9 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from ..base.pictures import PICTURE_ROOM
 from ..base.wire import Stored
-from .actions import PICTURE_ROOM, StoredText
+from .actions import StoredText
 
 
 class Piece(Stored, frozen=True, gc=False):

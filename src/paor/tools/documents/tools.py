@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from ...states.base.errors import MissingExtra, ToolError
-from ...states.records.actions import is_picture
+from ...states.base.pictures import is_picture
 from ..defaults import FORMATS
 from ..tool import Document, Tool, ToolContext, ToolOutput, tool
 from .reports import ENDINGS, MIMES, render_report

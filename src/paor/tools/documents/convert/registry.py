@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from ....states.records.actions import picture_kind
+from ....states.base.pictures import picture_kind
 from .archive import PARTS_MAX
 from .conversion import CODES, ConversionError, Converted, places_of
 from .docx import read_docx
