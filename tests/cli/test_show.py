@@ -380,7 +380,7 @@ def test_a_key_in_two_lines_is_shown_in_no_part_of_a_run(
         worlds.SELECT("shop.buy", {"item": "string"}),
         worlds.PARAMETERS(item=said),
     ]
-    policy = Policy(approvals=["shop.buy"])
+    policy = Policy(approvals=("shop.buy",))
     with Engine(ScriptedModel(script), [look, buy], shell.folder / "paor.db", policy=policy) as engine:
         assert engine.run(f"Buy it.\nIt is {said}.").status == "waiting"
     shown = shell(*words.split()).out

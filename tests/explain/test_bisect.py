@@ -451,9 +451,9 @@ def test_two_engines_that_part_from_a_record_alike_and_then_from_one_another_dif
 def test_long_texts_are_shown_from_where_two_runs_part(place: str, tmp_path: Path) -> None:
     """By their difference and by a bisection."""
     with recorded(place, "first", tmp_path) as one, recorded(place, "second", tmp_path) as two:
-        ids = [journal.runs()[0].run_id for journal in (one, two)]
-        assert parted("first", "second", bisect_runs(one, *ids, two))
-        told = diff(one, *ids, two)
+        good, bad = (journal.runs()[0].run_id for journal in (one, two))
+        assert parted("first", "second", bisect_runs(one, good, bad, two))
+        told = diff(one, good, bad, two)
     assert "first" in told.left.text and "second" in told.right.text
     assert max(len(told.left.text), len(told.right.text)) < 180
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from paor import Engine, Journal, Limits, Machine, ModelCall, Policy, ScriptedModel, Tool, replay
-from paor.audit import Transition, TrialFinding, backtest
-from paor.errors import JournalDamaged
+from paor.audit import Transition, TrialFinding, backtest, bisect, bisect_runs
+from paor.errors import JournalDamaged, UsageError
 from paor.machine import GuardContext
 from paor.prompts.clients.prices import Price
 from paor.testing import call_tools, step
@@ -440,6 +440,35 @@ def test_values_that_nobody_recorded_are_unknown(few: list[Recording]) -> None:
     machine = Machine.standard().require("specify", always).ask_values("specify")
     (found,) = tried(few[0], {"machine": machine, "values": lambda run_id, phase: {"rate": 1}})
     assert (found.kind, found.seq) == ("unknown", 1) and "values" in found.now
+
+
+@pytest.mark.parametrize("state", ["whole", "changed", "empty"])
+def test_what_is_no_engine_no_journal_and_no_run_is_one_error(state: str, tmp_path: Path) -> None:
+    """The same of a journal that is whole, one with a changed row and one without runs: what was given counts before what is read."""
+    file = tmp_path / "seen" / JOURNAL
+    record(BY_NAME["answered"], file.parent).journal.close()
+    if state == "empty":
+        file = tmp_path / "empty.db"
+        Journal(file).close()
+    if state == "changed":
+        with closing(sqlite3.connect(file)) as connection, connection:
+            connection.execute("UPDATE transitions SET step = step + 1")
+    wrong: Any = "x"
+    with Journal(file, read_only=True) as journal, Engine(Silent([]), journal=":memory:") as other:
+        for call in (
+            lambda: list(backtest(wrong, journal)),
+            lambda: list(backtest(other, wrong)),
+            lambda: list(backtest(other, journal, [wrong])),
+            lambda: bisect(wrong, other, journal),
+            lambda: bisect(other, wrong, journal),
+            lambda: bisect(other, other, wrong),
+            lambda: bisect(other, other, journal, [wrong]),
+            lambda: bisect_runs(wrong, "last", "last"),
+            lambda: bisect_runs(journal, "last", "last", wrong),
+        ):
+            with pytest.raises(UsageError, match=r"(backtest|bisect|bisect_runs) takes") as caught:
+                call()
+            assert caught.value.__cause__ is None and caught.value.__context__ is None
 
 
 def test_a_changed_row_is_damage(tmp_path: Path) -> None:

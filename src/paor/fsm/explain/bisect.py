@@ -16,7 +16,7 @@ from ...states.base.errors import PaorError
 from ...states.run.spec import Spec
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.rows import RunRow
-from ..replay.trial import Trial, TrialFinding, TrialSettings, trial
+from ..replay.trial import Trial, TrialFinding, TrialSettings, given_journal, trial
 from ..replay.walk import spec_of_part
 from .diff import RunDiff, diff
 from .divergence import NAMES
@@ -87,11 +87,11 @@ def bisect(
         The first difference; one without a row where there is none.
 
     Raises:
+        UsageError: It was given something else than two engines, a journal and runs of it.
         JournalDamaged: A run cannot be read, or its chain does not hold.
     """
-    reader = reader_of(
-        journal, "bisect takes two Engines and a Journal, such as bisect(one, two, one.journal)"
-    )
+    usage = "bisect takes two Engines and a Journal, such as bisect(one, two, one.journal)"
+    reader = given_journal([one, two], journal, runs, usage)
     asks: tuple[RunRow, Trial, Trial] | None = None
     for row in sorted(reader.runs() if runs is None else runs, key=lambda row: row.run):
         found = trial(reader, row, one), trial(reader, row, two)
@@ -188,20 +188,21 @@ def bisect_runs(journal: Readable, good: str, bad: str, other: Readable | None =
         The first difference; one without a row where there is none but ids, times and salts.
 
     Raises:
+        UsageError: It was given something else than a journal.
         UnknownRun: There is no such run.
         JournalDamaged: A run cannot be read.
     """
+    usage = "bisect_runs takes a Journal, such as bisect_runs(engine.journal, good, bad)"
+    reader, theirs = (reader_of(item, usage) for item in (journal, journal if other is None else other))
     found = diff(journal, good, bad, other)
     if found.identical or found.seq is None:
         return Bisection()
-    reader = reader_of(journal, "bisect_runs takes a Journal, such as bisect_runs(engine.journal, good, bad)")
     row = reader.run(good)
     rows = reader.transitions(row.run_id, found.seq, found.seq)
     place = f"{rows[0].source}.{rows[0].trigger}" if rows else found.source
     name = ", ".join(found.parts) or found.field
     told = BisectPart(_OUTSIDE.get(found.cause, found.cause), name, found.left.text, found.right.text)
     whole = Bisection(row.run_id, found.seq, place, "", told.was, told.now, (told,))
-    theirs = reader_of(other, "") if other is not None else reader
     if found.cause == "machine":
         return _by_guard(reader, theirs, found) or whole
     spec = spec_of_part(theirs, found.right.run_id) if found.cause not in _OUTSIDE else None

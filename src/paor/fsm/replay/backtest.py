@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..journal.read_ahead import ReadAhead
-from ..journal.reader import Readable, reader_of
+from ..journal.reader import Readable
 from ..journal.rows import RunRow
-from .trial import Trial, TrialFinding, TrialSettings, trial
+from .trial import Trial, TrialFinding, TrialSettings, given_journal, trial
 
 
 def backtest(
@@ -26,6 +26,7 @@ def backtest(
         runs: Those that are tried, such as ``journal.runs(since=...)``; None for all.
 
     Raises:
+        UsageError: It was given something else than an engine, a journal and runs of it.
         JournalDamaged: The chain of a run does not hold, or a row of it cannot be read.
     """
     for found in trials(engine, journal, runs):
@@ -34,9 +35,8 @@ def backtest(
 
 def trials(engine: TrialSettings, journal: Readable, runs: Sequence[RunRow] | None = None) -> Iterator[Trial]:
     """Yield the trial of each run, the oldest first; see `backtest`."""
-    reader = reader_of(
-        journal, "backtest takes an Engine and a Journal, such as backtest(engine, engine.journal)"
-    )
+    usage = "backtest takes an Engine and a Journal, such as backtest(engine, engine.journal)"
+    reader = given_journal([engine], journal, runs, usage)
     with reader.snapshot() as still:
         rows = sorted(still.runs() if runs is None else runs, key=lambda row: row.run)
         ahead = ReadAhead(still.source, rows)

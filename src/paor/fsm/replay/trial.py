@@ -9,7 +9,7 @@ what would follow is unknown. Nothing is asked or called. Pure, but for reading 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
@@ -19,7 +19,7 @@ import orjson
 from msgspec.structs import replace
 
 from ...prompts.model import OfferedTool, prompt_bytes
-from ...states.base.errors import ForbiddenRow, HostFunctionError, IllegalEvent, JournalDamaged
+from ...states.base.errors import ForbiddenRow, HostFunctionError, IllegalEvent, JournalDamaged, UsageError
 from ...states.records.actions import Intent
 from ...states.records.outcomes import NoOutcome, Outcome, Recalled, Unaffordable, Usage
 from ...states.records.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
@@ -32,7 +32,7 @@ from ..decision.guard_context import NO_VALUES, Given
 from ..decision.run_resources import RunResources, offered_tools
 from ..journal.payloads import recalled_text
 from ..journal.prompts import with_summary
-from ..journal.reader import JournalReader, damage_told
+from ..journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..journal.rows import RunRow, Transition, transition_of
 from ..machine.decide import Moment, decide, machine_of, request_of
 from ..machine.fold import applied
@@ -143,6 +143,22 @@ class TrialSettings(Protocol):
     def never(self) -> tuple[Any, ...]:
         """The properties that no row may break."""
         ...
+
+
+def given_journal(
+    settings: Sequence[TrialSettings], journal: Readable, runs: Sequence[RunRow] | None, usage: str
+) -> JournalReader:
+    """
+    Return what reads a journal that a host gave, beside what is tried.
+
+    Raises:
+        UsageError: It gave something else, or other things than engines and runs; *usage* says what is expected.
+    """
+    if not all(hasattr(item, "trial_spec") for item in settings):
+        raise UsageError(usage)
+    if not all(isinstance(row, RunRow) for row in runs or ()):
+        raise UsageError(f"{usage}, and runs of it, such as journal.runs(since=...)")
+    return reader_of(journal, usage)
 
 
 _WORDS = frozenset(
