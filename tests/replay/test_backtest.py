@@ -102,7 +102,7 @@ def always(case: GuardContext) -> bool:
 
 def broken(case: GuardContext) -> bool:
     """It cannot say."""
-    raise RuntimeError("no such page")
+    raise RuntimeError("it can always be: no such page")
 
 
 Hits = Callable[[Recording], list[int]]
@@ -400,7 +400,7 @@ def test_what_is_not_spent_is_compared_as_far_as_the_trial_goes(
     """The recorded rows after it are no savings; where the trial has an end of its own, all of them count."""
     seen = few[0]
     with Engine(Silent([]), inert(TOOLS), ":memory:", builtins=False, **change({})) as other:
-        (found,) = trials(other, seen.journal)
+        ((found,),) = trials([other], seen.journal)
     last = seen.rows[end]
     calls = sum(row.trigger == "execute" for row in seen.rows[: end + 1])
     assert found.was == (calls, last.counters["calls"], last.tokens_in + last.tokens_out, last.cost_micro)
@@ -409,11 +409,11 @@ def test_what_is_not_spent_is_compared_as_far_as_the_trial_goes(
 
 
 def test_a_guard_that_raises_is_named(few: list[Recording]) -> None:
-    """With what it said; the run is not derived any further."""
-    seen = few[0]
-    (found,) = tried(seen, required("specify", broken)({}))
+    """With what it said, whatever other guard that names; the run is not derived any further."""
+    machine = Machine.standard().require("specify", always).require("specify", broken)
+    (found,) = tried(few[0], {"machine": machine})
     assert (found.kind, found.seq, found.guard, found.was) == ("decides", 1, "broken", "specify to Executing")
-    assert "no such page" in found.now
+    assert found.now == "the host's function broken raised RuntimeError: it can always be: no such page"
 
 
 @pytest.mark.parametrize("name", ["notes.read", "notes.send"])
@@ -430,7 +430,8 @@ def test_what_an_engine_never_lets_happen_is_tried(name: str, few: list[Recordin
         assert [(item.kind, item.seq, item.guard, item.was) for item in found] == [
             ("decides", seq, "", "finish to Done") for seq in ends
         ]
-        assert all(item.now.endswith(f"what never happens: Done without ever {name}") for item in found)
+        refusal = "finish in Reviewing is refused, since it would break what never happens: "
+        assert all(item.now == f"{refusal}Done without ever {name}" for item in found)
         refused += len(ends)
     assert 0 < refused < len(few)
 

@@ -7,7 +7,7 @@ mixture (`fsm.replay.trial`), until no setting can be left out without losing th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,7 +16,8 @@ from ...states.base.errors import PaorError
 from ...states.run.spec import Spec
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.rows import RunRow
-from ..replay.trial import Trial, TrialFinding, TrialSettings, given_journal, trial
+from ..replay.backtest import trials
+from ..replay.trial import Trial, TrialFinding, TrialSettings, trial
 from ..replay.walk import spec_of_part
 from .diff import RunDiff, diff
 from .divergence import NAMES
@@ -91,15 +92,13 @@ def bisect(
         JournalDamaged: A run cannot be read, or its chain does not hold.
     """
     usage = "bisect takes two Engines and a Journal, such as bisect(one, two, one.journal)"
-    reader = given_journal([one, two], journal, runs, usage)
-    asks: tuple[RunRow, Trial, Trial] | None = None
-    for row in sorted(reader.runs() if runs is None else runs, key=lambda row: row.run):
-        found = trial(reader, row, one), trial(reader, row, two)
-        if _decided(found[0]) != _decided(found[1]):
-            return _reduced(reader, row, (one, two), found)
-        if asks is None and _marked(found[0]) != _marked(found[1]):
-            asks = row, *found
-    return _reduced(reader, asks[0], (one, two), asks[1:]) if asks is not None else Bisection()
+    asks: tuple[Trial, ...] | None = None
+    for found in trials((one, two), journal, runs, usage):
+        if _differ(_decided, found):
+            return _reduced(reader_of(journal, usage), (one, two), found)
+        if asks is None and _differ(_marked, found):
+            asks = found
+    return _reduced(reader_of(journal, usage), (one, two), asks) if asks is not None else Bisection()
 
 
 _Marks = list[tuple[TrialFinding, bytes]]
@@ -114,15 +113,18 @@ def _decided(found: Trial) -> _Marks:
     return [pair for pair in _marked(found) if pair[0].kind == "decides"]
 
 
+def _differ(look: Callable[[Trial], _Marks], found: tuple[Trial, ...]) -> bool:
+    return look(found[0]) != look(found[1])
+
+
 def _reduced(
     reader: JournalReader,
-    row: RunRow,
     sides: tuple[TrialSettings, TrialSettings],
-    found: tuple[Trial, Trial],
+    found: tuple[Trial, ...],
     fallback: Sequence[BisectPart] = (),
 ) -> Bisection:
     """Return the bisection of a run that two sides derive differently."""
-    look = _decided if _decided(found[0]) != _decided(found[1]) else _marked
+    row, look = reader.run(found[0].run_id), _decided if _differ(_decided, found) else _marked
     left, right = map(look, found)
     seq = min(
         item.seq for item, mark in (*left, *right) if ((item, mark) in left) is not ((item, mark) in right)
@@ -210,9 +212,9 @@ def bisect_runs(journal: Readable, good: str, bad: str, other: Readable | None =
         return whole
     sides = _Recorded(), _Recorded(spec)
     derived = trial(reader, row, sides[0]), trial(reader, row, sides[1])
-    if _marked(derived[0]) == _marked(derived[1]):
+    if not _differ(_marked, derived):
         return whole
-    reduced = _reduced(reader, row, sides, derived, (told,))
+    reduced = _reduced(reader, sides, derived, (told,))
     return reduced if reduced.seq == found.seq else whole
 
 

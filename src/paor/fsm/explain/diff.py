@@ -21,19 +21,17 @@ from ...states.base.wire import json_text
 from ...states.records.actions import DocumentRef
 from ...states.records.outcomes import Outcome
 from ...states.run.phase_names import FINAL
-from ...states.run.state import Change
 from ..journal.lineage import SharedPart, part_with
 from ..journal.payloads import content_key
 from ..journal.prompts import Known, prompt_places, told_messages
 from ..journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..journal.rows import Transition
 from ..replay.comparison import apart, first_line
-from ..replay.recorded_outcome import recorded_outcome
+from ..replay.recorded_outcome import recorded_host, recorded_outcome
 from ..replay.restore import run_before
 from .divergence import (
     CAUSES,
     ComparedPart,
-    Recorded,
     causes_of,
     changed_guards,
     host_causes,
@@ -277,7 +275,9 @@ def _from_within(
     parts = parts_between(run.spec, theirs.spec)
     causes = (
         changed_guards(parts, row, other)
-        or causes_of(run, row, outcome, [*parts, *parts_used(run, theirs)], one.recorded(row))
+        or causes_of(
+            run, row, outcome, [*parts, *parts_used(run, theirs)], recorded_host(one.journal, run, row)
+        )
         or host_causes(parts, run, row, other)
     )
     if not causes and not _same_inputs(one, two, run.spec.documents, theirs.spec.documents):
@@ -440,16 +440,6 @@ class Reader:
         if "payloads" in kept:
             kept["payloads"] = [self.value(row, {"n": number}) for number in kept["payloads"]]
         return kept
-
-    def recorded(self, row: Transition) -> Recorded:
-        """Return what a row has recorded of what the host's own code gave; nothing of it once erased."""
-        body = self.journal.payload(row.run, row.change["n"]).body
-        place = row.request.get("values")
-        values = self.journal.payload(row.run, place["n"]).body if place is not None else None
-        return Recorded(
-            Change.read(body) if body is not None else Change(),
-            orjson.loads(values) if values is not None else {},
-        )
 
     def outcome_facts(self, row: Transition) -> dict[str, Any]:
         """Return a row's outcome as far as it came from outside: texts, codes, how it ended; no usage, no label."""

@@ -17,12 +17,12 @@ from ...states.base.errors import PaorError
 from ...states.records.outcomes import Outcome
 from ...states.run.phase_names import PHASES
 from ...states.run.spec import Spec, machine_data
-from ...states.run.state import Change, Run, initial_run
-from ..decision.guard_context import Given
+from ...states.run.state import Run, initial_run
 from ..decision.host_machine import recorded_phases
 from ..decision.run_resources import RunResources
 from ..journal.rows import Transition
 from ..machine.decide import Moment, decide, request_of
+from ..replay.recorded_outcome import RecordedHost
 from ..versioning.fingerprints import given_fingerprints
 from ..versioning.host_code import machine_fingerprints
 
@@ -82,19 +82,6 @@ class ComparedPart(NamedTuple):
     right: Any
     spec: Mapping[str, Any]
     counters: Mapping[str, int] = {}
-
-
-class Recorded(NamedTuple):
-    """
-    What a row has recorded of what the host's own code gave.
-
-    Attributes:
-        change: What the row set.
-        fresh: Values from the engine's ``values`` port.
-    """
-
-    change: Change
-    fresh: Mapping[str, Any]
 
 
 def parts_between(left: Spec, right: Spec) -> list[ComparedPart]:
@@ -239,7 +226,7 @@ def _exchange_part(run: Run, part: ComparedPart) -> Run:
 
 
 def causes_of(
-    run: Run, row: Transition, outcome: Outcome | None, parts: list[ComparedPart], recorded: Recorded
+    run: Run, row: Transition, outcome: Outcome | None, parts: list[ComparedPart], recorded: RecordedHost
 ) -> list[ComparedPart]:
     """
     Return the parts without whose difference *row* would have come out like the other run's.
@@ -260,7 +247,7 @@ def causes_of(
     ]
 
 
-def _derive(run: Run, row: Transition, outcome: Outcome | None, recorded: Recorded) -> object:
+def _derive(run: Run, row: Transition, outcome: Outcome | None, recorded: RecordedHost) -> object:
     """Return what comes out of a run: its request, and with an outcome the decision; an error is a result, too."""
     try:
         kit = RunResources(run.spec)
@@ -269,8 +256,8 @@ def _derive(run: Run, row: Transition, outcome: Outcome | None, recorded: Record
         texts = [message.body for message in kit.messages(kind, run)] if kind is not None else []
         if outcome is None:
             return type(request), kind, texts
-        given = Given(dict(row.guards), recorded.change)
-        decision = decide(run, outcome, Moment(row.at, 0), kit, given=given, fresh=recorded.fresh)
+        given, fresh = recorded
+        decision = decide(run, outcome, Moment(row.at, 0), kit, given=given, fresh=fresh)
         return decision.row, decision.guards, decision.facts, decision.change.wire_json()
     except (PaorError, ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:
         # what the exchange breaks comes out otherwise, too

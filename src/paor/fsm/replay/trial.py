@@ -9,7 +9,7 @@ what would follow is unknown. Nothing is asked or called. Pure, but for reading 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import chain
@@ -19,7 +19,7 @@ import orjson
 from msgspec.structs import replace
 
 from ...prompts.model import OfferedTool, prompt_bytes
-from ...states.base.errors import ForbiddenRow, HostFunctionError, IllegalEvent, JournalDamaged, UsageError
+from ...states.base.errors import ForbiddenRow, HostFunctionError, IllegalEvent, JournalDamaged
 from ...states.records.actions import Intent
 from ...states.records.outcomes import NoOutcome, Outcome, Recalled, Unaffordable, Usage
 from ...states.records.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
@@ -28,11 +28,11 @@ from ...states.run.phase_names import EXECUTING, FAILED
 from ...states.run.spec import Spec
 from ...states.run.state import Change, Run
 from ...tools.catalog import Catalog
-from ..decision.guard_context import NO_VALUES, Given
 from ..decision.run_resources import RunResources, offered_tools
+from ..journal.lineage import SharedPart
 from ..journal.payloads import recalled_text
 from ..journal.prompts import with_summary
-from ..journal.reader import JournalReader, Readable, damage_told, reader_of
+from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import RunRow, Transition, transition_of
 from ..machine.decide import Moment, decide, machine_of, request_of
 from ..machine.fold import applied
@@ -42,8 +42,8 @@ from ..machine.updates import Decision
 from ..versioning.amendments import amend_spec
 from .comparison import Divergence, apart, built_prompt, compare_prompt, short
 from .payload_window import PayloadWindow
-from .recorded_outcome import recorded_outcome
-from .restore import check_chain, continue_with
+from .recorded_outcome import RecordedHost, recorded_host, recorded_outcome
+from .restore import checked_parts, continue_with
 from .walk import UNREADABLE, request_at, spec_of_part
 
 Kind = Literal["decides", "asks", "unknown"]
@@ -145,22 +145,6 @@ class TrialSettings(Protocol):
         ...
 
 
-def given_journal(
-    settings: Sequence[TrialSettings], journal: Readable, runs: Sequence[RunRow] | None, usage: str
-) -> JournalReader:
-    """
-    Return what reads a journal that a host gave, beside what is tried.
-
-    Raises:
-        UsageError: It gave something else, or other things than engines and runs; *usage* says what is expected.
-    """
-    if not all(hasattr(item, "trial_spec") for item in settings):
-        raise UsageError(usage)
-    if not all(isinstance(row, RunRow) for row in runs or ()):
-        raise UsageError(f"{usage}, and runs of it, such as journal.runs(since=...)")
-    return reader_of(journal, usage)
-
-
 _WORDS = frozenset(
     ("observation", "check", "message", "feedback", "hint", "improvements", "said", "turn", "ahead", "result")
 )
@@ -222,7 +206,7 @@ class _Walk:
     Attributes:
         journal, row, settings: See `trial`.
         findings, digests: So far; see `Trial`.
-        rows: All that were recorded.
+        parts, rows: All that were recorded; parts by the number of the run that each belongs to.
         at: How many of them the trial has used, or left out.
         parted: Whether a row was decided otherwise.
         same: Whether the last one was decided as it was recorded.
@@ -241,6 +225,7 @@ class _Walk:
     settings: TrialSettings
     findings: list[TrialFinding] = field(default_factory=list)
     digests: list[bytes] = field(default_factory=list)
+    parts: dict[int, SharedPart] = field(default_factory=dict)
     rows: list[Transition] = field(default_factory=list)
     at: int = 0
     parted: bool = False
@@ -257,14 +242,11 @@ class _Walk:
     def go(self) -> None:
         """Walk to the end of the run, or of what was recorded."""
         self.store = PayloadWindow(self.journal, intact=True)
-        parts = self.journal.lineage(self.row.run)
-        head, lasts = b"", [*(part.first_seq - 1 for part in parts[1:]), self.row.head_seq]
-        for part, last in zip(parts, lasts, strict=True):
-            rows = self.journal.own_rows(part.run, part.first_seq, last)
-            head = check_chain(part.run_id, self.journal.root(part.run, head), rows)
+        for part, rows, _ in checked_parts(self.journal, self.row.run, self.row.head_seq):
+            self.parts[part.run] = part
             self.rows += map(transition_of, rows)
         try:
-            first = self._hand_over(None, parts[0].run)
+            first = self._hand_over(None, next(iter(self.parts)))
             self.promises = Promises(self.settings.never, machine_of(first, self.kit))
             run: Run | None = first
             while run is not None and not run.final:
@@ -279,7 +261,7 @@ class _Walk:
 
     def _hand_over(self, run: Run | None, number: int) -> Run:
         """Return the run that goes on with the part of run *number*."""
-        part = next(part for part in self.journal.lineage(self.row.run) if part.run == number)
+        part = self.parts[number]
         spec = spec_of_part(self.journal, part.run_id)
         if spec is None:
             raise _Unknown("erased", "what it was started with is needed")
@@ -389,20 +371,16 @@ class _Walk:
         moment: Moment,
         summary: Outcome | None = None,
     ) -> Run | None:
-        given: Given | None = None
-        fresh: Mapping[str, Any] = NO_VALUES
-        if row is not None and run.spec.host_machine:
-            given = Given(dict(row.guards), self._change(row))
-            if "values" in row.request:
-                fresh = orjson.loads(self.store.payload(run.number, row.request["values"]["n"]).body or "{}")
+        given, fresh = recorded_host(self.store, run, row) if row is not None else RecordedHost()
         try:
             found = decide(run, outcome, moment, self.kit, request, given=given, fresh=fresh, summary=summary)
             self.promises.check(run, found)
         except (HostFunctionError, IllegalEvent, ForbiddenRow) as error:
             seq = row.seq if row is not None else run.seq
-            own = machine_of(run, self.kit).host.guards
-            name = next((guard for guard in own if f" {guard} " in f"{error} "), "")
-            self._tell("decides", seq, _place(run, row), name, _led(row), short(str(error)))
+            told = f"{error}".partition(": ")[2]  # before it the run and its row
+            guards = machine_of(run, self.kit).host.guards
+            name = next((guard for guard in guards if told.startswith(f"the host's function {guard} ")), "")
+            self._tell("decides", seq, _place(run, row), name, _led(row), short(told))
             self.whole = False
             return None
         self.promises.note(happened(run, found))
@@ -522,7 +500,8 @@ class _Walk:
     def _intent(self) -> Intent | None:
         """Return the call that the recorded run was about to make at the coming row."""
         for row in reversed(self.rows[: self.at]):
-            if intent := self._change(row).intent:
+            body = self.store.payload(row.run, row.change["n"]).body
+            if intent := Change.read(body or "{}").intent:
                 return intent
         return None
 
@@ -567,9 +546,6 @@ class _Walk:
         if price is None or model.name != asked or not isinstance(usage, Usage) or not usage.calls:
             return outcome
         return replace(outcome, usage=replace(usage, cost_micro=price.of(usage)))
-
-    def _change(self, row: Transition) -> Change:
-        return Change.read(self.store.payload(row.run, row.change["n"]).body or "{}")
 
     # -- what is told ----------------------------------------------------------------------------------------------
 
