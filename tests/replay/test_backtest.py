@@ -15,7 +15,19 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from paor import Engine, Journal, Limits, Machine, ModelCall, Policy, ScriptedModel, Tool, replay
+from paor import (
+    ApprovalRule,
+    Engine,
+    Journal,
+    Limits,
+    Machine,
+    ModelCall,
+    Phase,
+    Policy,
+    ScriptedModel,
+    Tool,
+    replay,
+)
 from paor.audit import Transition, TrialFinding, backtest, bisect, bisect_runs
 from paor.errors import JournalDamaged, UsageError
 from paor.machine import GuardContext
@@ -24,8 +36,9 @@ from paor.testing import call_tools, step
 
 from ..support.inside import trials
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
+from ..support.own_machines import triage
 from ..support.pages import ROOT
-from ..support.worlds import JOURNAL, TOOLS, engine
+from ..support.worlds import JOURNAL, TOOLS, engine, template
 
 FILES = sorted((ROOT / "tests" / "fixtures" / "journals").glob("schema*.db"))
 
@@ -436,11 +449,124 @@ def test_what_an_engine_never_lets_happen_is_tried(name: str, few: list[Recordin
     assert 0 < refused < len(few)
 
 
+def rated(rate: int, guard: Callable[[GuardContext], bool]) -> dict[str, Any]:
+    """Return the options of an engine whose guard may look at a rate."""
+    machine = Machine.standard().require("specify", guard).ask_values("specify")
+    return {"machine": machine, "values": lambda run_id, phase: {"rate": rate}}
+
+
+def high(case: GuardContext) -> bool:
+    """The rate is high."""
+    return bool(case.values["rate"] == 9)
+
+
 def test_values_that_nobody_recorded_are_unknown(few: list[Recording]) -> None:
-    """A guard that looks at the engine's ``values`` port is not asked with others."""
-    machine = Machine.standard().require("specify", always).ask_values("specify")
-    (found,) = tried(few[0], {"machine": machine, "values": lambda run_id, phase: {"rate": 1}})
+    """A guard that looks at the engine's ``values`` port is not asked with others, also after a row that is decided otherwise."""
+    (found,) = tried(few[0], rated(1, always))
     assert (found.kind, found.seq) == ("unknown", 1) and "values" in found.now
+    machine = before_the_end(tool="notes.read", arguments={"page": 1}).ask_values("leave")
+    found, last = tried(few[0], {"machine": machine, "values": lambda run_id, phase: {"rate": 1}})
+    assert (found.kind, found.now) == ("decides", "close to Closing")
+    assert (last.kind, last.row) == ("unknown", "Closing") and "values" in last.now
+
+
+def test_values_that_were_recorded_count(tmp_path: Path) -> None:
+    """Not those that the engine that is tried would give now."""
+    seen = record(replace(BY_NAME["two_pages"], options=rated(1, always)), tmp_path / "rated")
+    with seen.journal:
+        assert tried(seen, rated(9, always)) == []
+        found = tried(seen, rated(9, high))
+        assert (found[0].seq, found[0].guard, found[0].now) == (1, "high", "refuse to Observing")
+
+
+def before_the_end(**phase: Any) -> Machine:
+    """Return the standard machine with a phase before it is Done."""
+    return (
+        Machine.standard()
+        .phase(Phase("Closing", **phase))
+        .row("Reviewing", "close", "Closing", when="review_success", before="finish")
+        .row("Closing", "leave", "Done", when="succeeded")
+        .row("Closing", "give_up", "Failed")
+    )
+
+
+def asking_last(question: str, schema: Mapping[str, Any], approvals: Sequence[Any]) -> dict[str, Any]:
+    """Return the options of an engine that asks a person in the end, and for approvals."""
+
+    def asked(case: GuardContext) -> str:
+        return question
+
+    machine = before_the_end(question=asked, answer=schema)
+    return {"machine": machine, "policy": Policy(approvals=tuple(approvals))}
+
+
+YES, OPEN = {"approve": True}, {"type": "object"}
+CLOSED = {"type": "object", "properties": {"why": {"type": "string"}}}
+SECOND = ApprovalRule(tool="notes.send", arguments={"text": "again"})
+
+
+@pytest.mark.parametrize(
+    ("question", "schema", "approvals", "kinds"),
+    [
+        ("Close?", OPEN, [], "decides decides"),
+        ("Close?", OPEN, [SECOND], "decides"),
+        ("Shut?", OPEN, [], "decides decides unknown"),
+        ("Close?", CLOSED, [SECOND], "decides unknown"),
+        ("Shut?", OPEN, ["notes.send"], "asks"),
+    ],
+)
+def test_after_another_decision_an_answer_counts_for_the_same_question(
+    question: str,
+    schema: Mapping[str, Any],
+    approvals: Sequence[Any],
+    kinds: str,
+    tmp_path: Path,
+) -> None:
+    """With the same words and the same form of an answer; of any other it is unknown. Before that, other words are just asked otherwise."""
+    answers = [{"answer": YES}, {"answer": YES}, {"answer": {}}]
+    journey = replace(
+        BY_NAME["approved"], answers=answers, options=asking_last("Close?", OPEN, ["notes.send"])
+    )
+    seen = record(journey, tmp_path / "closing")
+    with seen.journal:
+        found = tried(seen, asking_last(question, schema, approvals))
+    assert [item.kind for item in found] == kinds.split()
+    last = found[-1]
+    assert last.kind != "unknown" or (last.row, last.now) == ("Closing.provide", f"an answer: {question}")
+
+
+@pytest.mark.parametrize("name", ["two_pages", "approved"])
+def test_after_another_decision_a_reply_counts_for_the_same_prompt(name: str, few: list[Recording]) -> None:
+    """One that says something else of the run, such as how many steps it has taken, has no reply; the same one has, whatever the new settings add to it."""
+    seen = next(item for item in few if item.journey.name == name)
+    other = {"instructions": "Be brief.", "rules": ["Be kind."], "limits": Limits(max_steps=4, previews=1)}
+    machine = Machine.standard().row(
+        "Reviewing", "again", "Planning", when="steps_left", before="next_step", at_most=1
+    )
+    found = tried(seen, {"machine": machine} if name == "two_pages" else other)
+    decides = [item.seq for item in found if item.kind == "decides"]
+    last = found[-1]
+    if name == "two_pages":
+        assert (decides, last.kind, last.row, last.seq) == ([4], "unknown", "Planning.select", 5)
+    else:
+        assert len(decides) == 2 and (last.kind, last.now) == ("unknown", "notes.send")
+
+
+def test_after_another_decision_the_prompt_is_that_of_the_mode_that_the_run_has_chosen(
+    tmp_path: Path,
+) -> None:
+    """And of its limits, where a template names one."""
+    choice, approved = {"mode": "react", "limits": {"max_steps": 3}}, BY_NAME["approved"]
+    own = {"machine": triage(choice), "prompts": {"refinement": template("refinement", "\n{{KEY:STEPS}}")}}
+    replies = [choice, *approved.replies]  # a script is read by the number of the request
+    seen = record(
+        replace(approved, replies=replies, options={**approved.options, **own}), tmp_path / "chosen"
+    )
+    with seen.journal:
+        *decides, last = tried(seen, own)
+    waits = [row.seq for row in seen.rows if row.trigger == "wait"]
+    assert [(item.kind, item.seq) for item in decides] == [("decides", seq) for seq in waits]
+    assert (last.kind, last.seq, last.now) == ("unknown", waits[1] + 1, "notes.send")
 
 
 @pytest.mark.parametrize("state", ["whole", "changed", "empty"])

@@ -336,8 +336,7 @@ class _Walk:
         """Return the run after *row*, as it is decided now."""
         if not self._fits(run, request, row):  # such as a budget that is used up before the recorded request
             return self._decide(run, row, request, self._needless(run, request), Moment(run.at, 0))
-        if self._wants_values(run, row):
-            raise _Unknown("no values of the host", "guards look at values of the host")
+        self._need_values(run, row)
         *beside, own = with_summary(row)
         block, summary, seen = asking(run, request, self.kit), None, run
         if block is not None and not beside:
@@ -416,7 +415,7 @@ class _Walk:
         own = ("answer",) if row.dest == FAILED else ()  # paor's own words on why it failed
         names = sorted({*old, *new} - _WORDS.union(own))
         differ = [name for name in names if _bare(old, name) != _bare(new, name)]
-        self.same = not differ
+        self.same = not differ and words[0] == words[1]
         if self.parted:
             return
         if differ:
@@ -491,8 +490,8 @@ class _Walk:
         """Return whether *row* has asked for the same: with the recorded settings the prompt would be the recorded one."""
         if "summary" in row.request or asking(run, request, self.kit) is not None:
             return False
-        kit = RunResources(self.recorded)
-        run = run.under(self.recorded)
+        run = run.under(self.recorded)  # but for what its first phase has chosen
+        kit = RunResources(run.spec)
         messages, whole = built_prompt(self.store, kit, run, row, request)
         differences = compare_prompt(self.store, run, self.rows, row, request, messages, whole=whole)
         return next(iter(differences), None) is None
@@ -520,7 +519,8 @@ class _Walk:
     def _needless(self, run: Run, request: Request) -> Outcome:
         """Return the outcome of a request that needs nothing from outside; of any other it was not recorded."""
         row = self._coming()
-        if run.memory.question is None and not self._wants_values(run, None):
+        if run.memory.question is None:
+            self._need_values(run, None)
             if isinstance(request, Recall):
                 bodies = [self.store.payload(run.number, place.n).body for place in request.payloads]
                 if None in bodies:
@@ -530,13 +530,14 @@ class _Walk:
                 return NoOutcome()
         raise _Unknown(_had(row), _need(run, request))
 
-    def _wants_values(self, run: Run, row: Transition | None) -> bool:
-        """Return whether rows that are tried now look at values of the host that were not recorded."""
-        if not run.spec.host_machine or (row is not None and "values" in row.request):
-            return False
+    def _need_values(self, run: Run, row: Transition | None) -> None:
+        """Raise `_Unknown` where rows that are tried now look at values of the host that were not recorded."""
         machine = machine_of(run, self.kit)
+        if not machine.host.fresh or (row is not None and "values" in row.request):
+            return
         tried = machine.rows_of(run.state, waiting=run.memory.question is not None)
-        return any(item.trigger in machine.host.fresh for item in tried)
+        if any(item.trigger in machine.host.fresh for item in tried):
+            raise _Unknown("no values of the host", "guards look at values of the host")
 
     def _priced(self, outcome: Any, row: Transition) -> Any:
         """Return an outcome with what its tokens cost now, where the model that is tried is the recorded one."""
