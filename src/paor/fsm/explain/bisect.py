@@ -39,15 +39,15 @@ _OUTSIDE = {
 @dataclass(frozen=True, slots=True)
 class Bisection:
     """
-    What makes two runs, or a run under two engines, differ.
+    The first difference of two runs, or of one run under two engines, and the settings that make it.
 
     Attributes:
         run_id: The run; of two runs the good one. Empty where nothing differs.
         seq: Number of the first row that differs; None where nothing differs.
         row: That row as it was recorded, as ``PHASE.TRIGGER``.
-        guard: The guard that decides it on the second side, if one does.
-        was: What the first side does there.
-        now: What the second side does there.
+        guard: The guard that decides it otherwise than it was recorded: the second side's, else the first's. Empty where none does.
+        was: How the first side decides it.
+        now: How the second side decides it.
         parts: The fewest settings, or what came from outside, that make the difference. Each has ``part`` (``guard``, ``prompt line``,
             ``tool schema``, ``policy rule``, ``limit``, ``model reply`` and so on), ``name``, ``was`` and ``now``.
             Empty where not even all settings of one side in the other make it.
@@ -126,9 +126,7 @@ def _reduced(
     """Return the bisection of a run that two sides derive differently."""
     row, look = reader.run(found[0].run_id), _decided if _differ(_decided, found) else _marked
     left, right = map(look, found)
-    seq = min(
-        item.seq for item, mark in (*left, *right) if ((item, mark) in left) is not ((item, mark) in right)
-    )
+    seq = min(item.seq for item, _ in {*left} ^ {*right})
 
     def until(marks: _Marks) -> _Marks:
         return [pair for pair in marks if pair[0].seq <= seq]
