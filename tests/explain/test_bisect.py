@@ -19,7 +19,7 @@ from paor.testing import call_tools, step
 
 from ..support.journeys import BY_NAME, Journey, play
 from ..support.worlds import JOURNAL, SELECT, TOOLS, template
-from .inside import apart
+from .inside import apart, parts_between, spec_places
 
 Options = dict[str, Any]
 
@@ -285,6 +285,30 @@ def test_of_two_prompts_that_both_differ_from_the_recorded_one_the_line_is_named
         compared(journals("two_pages"), one, {**two, **limits(max_steps=1)}).parts[0].name
         == "limits.max_steps"
     )
+
+
+@pytest.mark.parametrize(
+    "planted", PLANTED, ids=[f"{item.part} {item.name[:40]} {number}" for number, item in enumerate(PLANTED)]
+)
+def test_each_place_at_which_two_specs_differ_is_named_once_and_all_of_them_make_the_other(
+    planted: Planted, journals: Callable[[str], Journal]
+) -> None:
+    """For a bisection, which changes it, and for the difference of two runs, which names it as a part."""
+    journal = journals(planted.journey)
+    spec = journal.reader.spec(journal.runs()[0].run_id)
+    usual: Options = {"model": Silent([]), "tools": TOOLS, "builtins": False, "journal": ":memory:"}
+    with Engine(**{**usual, **planted.one}) as first, Engine(**{**usual, **planted.two}) as second:
+        one, two = first.trial_spec(spec), second.trial_spec(spec)
+    places, mixed = list(spec_places(one, two)), one
+    for place in places:
+        assert place.left != place.right
+        mixed = place.put(mixed, place.right)
+    assert list(spec_places(mixed, two)) == [] and list(spec_places(two, two)) == []
+    assert len({place.name for place in places}) == len(places)
+    named = {part.name.partition(":")[0] for part in parts_between(one, two) if part.cause != "machine"}
+    hosts = {"host_machine", "phase_tools", "machine", "fingerprints"}
+    assert named - hosts == {place.name for place in places} - hosts
+    assert places or planted.part in ("price", "never") or one == two
 
 
 class Fickle(Recorded):

@@ -526,7 +526,7 @@ def test_after_another_decision_an_answer_counts_for_the_same_question(
     tmp_path: Path,
 ) -> None:
     """With the same words and the same form of an answer; of any other it is unknown. Before that, other words are just asked otherwise."""
-    answers = [{"answer": YES}, {"answer": YES}, {"answer": {}}]
+    answers: list[dict[str, Any]] = [{"answer": YES}, {"answer": YES}, {"answer": {}}]
     journey = replace(
         BY_NAME["approved"], answers=answers, options=asking_last("Close?", OPEN, ["notes.send"])
     )

@@ -23,7 +23,7 @@ from ..machine.table import Row
 from ..replay.comparison import apart
 from ..replay.trial import TrialSettings
 from ..versioning.host_code import host_text
-from .divergence import NAMES
+from .divergence import spec_places
 
 _ABSENT = object()
 _ORDER = "\0order"
@@ -110,50 +110,26 @@ def _told(was: Any, now: Any) -> tuple[str, str]:
 # -- a spec ---------------------------------------------------------------------------------------------------------
 
 _PARTS = {"limits": "limit", "policy": "policy rule", "values": "value", "rules": "prompt line"}
-_ELSEWHERE = NAMES | {"documents", "host_machine", "phase_tools", "fingerprints", "engine", "machine"}
-"""Fields that decide nothing, or that belong to the machine."""
+_ELSEWHERE = ("host_machine", "phase_tools", "fingerprints", "engine", "machine")
+"""Fields that belong to the machine, or to the code."""
+
+_Put = Callable[[Spec, Any], Spec]
 
 
 def _places(one: Spec, two: Spec) -> Iterator[_Place]:
     """Yield every place at which two specs differ, without the host's own machine."""
     phases = {*recorded_phases(one.host_machine), *recorded_phases(two.host_machine)}
-    for name in Spec.model_fields:
-        was, now, part = getattr(one, name), getattr(two, name), _PARTS.get(name, "setting")
-        if was == now or name in _ELSEWHERE:
+    for place in spec_places(one, two):
+        name, was, now, put = place.field, place.left, place.right, place.put
+        if name in _ELSEWHERE or (name == "templates" and place.key in phases):
             continue
-        if name in ("limits", "profile", "policy"):
-            for field in type(was).model_fields:
-                yield _values(
-                    part, f"{name}.{field}", getattr(was, field), getattr(now, field), _put(name, field)
-                )
-        elif name == "templates":
-            for key in dict.fromkeys((*was, *now)):
-                if key not in phases:
-                    yield _lines(f"{key}, ", was.get(key, ""), now.get(key, ""), _put(name, key))
-        elif name in ("instructions", "own_instructions"):
-            yield _lines(f"{name}, ", was, now, _put(name))
+        if name in ("templates", "instructions", "own_instructions"):
+            yield _lines(f"{place.key or name}, ", was or "", now or "", put)
         elif name == "tools":
             old, new = ({tool.name: tool for tool in side} for side in (was, now))
-            yield _Place("tool schema", "", old, new, _tuple(_put(name)))
+            yield _Place("tool schema", "", old, new, _tuple(put))
         else:
-            yield _values(part, name, was, now, _put(name))
-
-
-_Put = Callable[[Spec, Any], Spec]
-
-
-def _put(name: str, key: str | None = None) -> _Put:
-    """Return what gives a spec another value of a field, or of one entry of it."""
-
-    def put(spec: Spec, value: Any) -> Spec:
-        held = getattr(spec, name)
-        if key is not None:
-            value = (
-                {**held, key: value} if isinstance(held, Mapping) else held.model_copy(update={key: value})
-            )
-        return spec.model_copy(update={name: value})
-
-    return put
+            yield _values(_PARTS.get(name, "setting"), place.name, was, now, put)
 
 
 def _tuple(put: _Put) -> _Put:
