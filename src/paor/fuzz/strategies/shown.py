@@ -42,7 +42,7 @@ class Memory:
         base: What is there before the first call, see `of_agent`.
         about: The tool that is to be called.
         calls: The last calls of a tool by where they ended: the lines that raised, none of a success.
-        errors: What a tool last raised, in words.
+        errors: What a tool last raised, in words, and what would help.
         shown: Values that tools have returned, or named in an error.
         tried: How many calls failed with a value, by the name of the argument and its type; below zero once one has succeeded.
     """
@@ -71,8 +71,11 @@ class Memory:
         alike.append(dict(arguments))
         del alike[: -1 if failed else -16]
         if failed:
-            self.errors[tool] = message_of(ended) or type(ended).__name__
-            found = [(words(tool), piece) for piece in _pieces(self.errors[tool], prose=True)]
+            said, listed = message_of(ended) or type(ended).__name__, ", ".join(arguments)
+            found = [(words(tool), piece) for piece in _pieces(said, prose=True)]
+            self.errors[tool] = ascii(said)[1:-1][:80] + (
+                f"; list in values what it takes: {listed}" if listed else ""
+            )
         else:
             found = [*_shown_in(json.loads(json_of(ended, lossy=True)[0]), words(tool))]
         given = json.dumps(arguments, ensure_ascii=False, default=str)  # what is said again shows nothing
@@ -87,16 +90,11 @@ class Memory:
 
     def lacking(self, tools: Iterable[str]) -> dict[str, str]:
         """Return those of *tools* in which no call has succeeded, with why, and what would help."""
-        found = {}
-        for name in tools:
-            ends = {lines: calls for (tool, lines), calls in self.calls.items() if tool == name}
-            given = ", ".join(dict.fromkeys(key for calls in ends.values() for call in calls for key in call))
-            if not ends:
-                found[name] = "never called"
-            elif () not in ends:
-                advice = f"; list in values what it takes: {given}" if given else ""
-                found[name] = f"failed each time, at last: {ascii(self.errors[name])[1:-1]:.80}{advice}"
-        return found
+        return {
+            name: f"failed each time, at last: {self.errors[name]}" if name in self.errors else "never called"
+            for name in tools
+            if (name, ()) not in self.calls
+        }
 
     def choices(self, name: str, fits: Callable[[Any], bool]) -> list[tuple[int, list[Any]]]:
         """Return values for the argument *name* that fit, in groups, with how often one of each group is drawn."""
