@@ -30,7 +30,7 @@ from .oracles.invariants import fits
 from .oracles.seen import Violation
 from .repro import Repro, repro_of
 from .sample_engine import sample_engine
-from .strategies.shown import Memory
+from .strategies.shown import Learned
 from .world.error_attribution import blaming, is_own_code
 from .world.world import Make
 
@@ -81,7 +81,7 @@ class SearchProgress:
         self.requests: Counter[str] = Counter()
         self.families: Counter[str] = Counter()
         self.tools: dict[str, None] = {}
-        self.memory = Memory()
+        self.memory = Learned()
         self.failed = False
         self.coverage = Coverage.empty()
         self._progress = progress
@@ -148,7 +148,7 @@ def search(
         machine = _searching(base, seen)
         try:
             with quiet(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                size = ROUND if base._has_check() else examples
+                size = ROUND if machine._has_check() else examples
                 for place in range(0, examples, size):
                     machine._before = seen.memory.of({}, ())
                     part = settings(chosen, max_examples=min(size, examples - place))

@@ -55,7 +55,7 @@ from .strategies.outcomes import (
 from .strategies.replies import AIMS, GOOD, calls_again, denied_selections, replies
 from .strategies.reply_builder import Said
 from .strategies.setting import Setting
-from .strategies.shown import Memory, of_agent
+from .strategies.shown import Learned, of_agent
 from .world.error_attribution import blaming
 from .world.world import World
 
@@ -123,7 +123,7 @@ class EngineMachine(RuleBasedStateMachine):
     _tries: ClassVar[int] = 0
     _refused: ClassVar[UsageError | None] = None
     _calling: ClassVar[Any] = None  # what World.calling is to be
-    _before: ClassVar[Memory] = Memory()  # what a search knew when hypothesis began
+    _before: ClassVar[Learned] = Learned()  # what a search knew when hypothesis began
     TestCase: Any = TestCaseOf()
 
     def engine(self, journal: Journal) -> Engine:
@@ -163,7 +163,7 @@ class EngineMachine(RuleBasedStateMachine):
         self.world.calling = self._calling
         builtin = {tool.name for tool in builtin_tools()}
         self._own = [tool for tool in self.world.engine.tools if tool.name not in builtin]
-        self._memory = Memory(self.values)
+        self._memory = Learned(self.values)
 
     @initialize(data=st.data())
     def begin(self, data: DataObject) -> None:
@@ -307,7 +307,7 @@ class EngineMachine(RuleBasedStateMachine):
         names = {tool.name for tool in self._own}
         return [call for call in self.world.watch.ended if call[0] in names]
 
-    def _known(self) -> Memory:
+    def _known(self) -> Learned:
         """Return what is known of values: what was not there before hypothesis began is of this very example."""
         if self._calm:
             for call in (ended := self._ended())[self._learned :]:

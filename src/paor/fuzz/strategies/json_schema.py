@@ -21,7 +21,7 @@ from ...states.settings.policy import Policy
 from ...tools.policy import unsafe
 from ...tools.schema.parameters import ParameterSchema
 from .reply_builder import INJECTED
-from .shown import Memory
+from .shown import Learned
 
 _DEPTH_MAX = 4
 """How deep objects and lists that may be left out are filled; a schema may refer to itself."""
@@ -60,10 +60,10 @@ _FAR = (100, 1_000, 100_000)
 _LOOKS = {"": "(?s).*", "date": r"\d{4}-\d\d-\d\d", "email": r"[^@\s]+@[^@\s]+", "uri": r"https?://\S+"}
 """How a text of a format looks that was shown somewhere; of others only those are drawn that the kit has itself."""
 
-Known = Mapping[str, Sequence[Any]] | Memory
+Known = Mapping[str, Sequence[Any]] | Learned
 """Values that are known to mean something: ids that exist, for example, by the name of an argument."""
 
-NOTHING_KNOWN = Memory()
+NOTHING_KNOWN = Learned()
 
 
 def weighted(*parts: tuple[int, SearchStrategy[Any]]) -> SearchStrategy[Any]:
@@ -92,7 +92,7 @@ def _fitting(
     schema: Mapping[str, Any], known: Known
 ) -> tuple[ParameterSchema, SearchStrategy[dict[str, Any]]]:
     plain, compiled = _compiled(json.dumps(schema, default=str))
-    memory = known if isinstance(known, Memory) else Memory(known)
+    memory = known if isinstance(known, Learned) else Learned(known)
     drawn = _Drawing(plain, memory).value({**plain, "type": "object"}, 0)
     fitting = drawn.filter(lambda values: not compiled.check(values))
     seeds = memory.seeds()
@@ -212,7 +212,7 @@ INSIDE = tuple(name for name in MISSES if "inside" in name)
 
 
 class _Drawing:
-    def __init__(self, root: Mapping[str, Any], known: Memory) -> None:
+    def __init__(self, root: Mapping[str, Any], known: Learned) -> None:
         self._root = root
         self._known = known
 

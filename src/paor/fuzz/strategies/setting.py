@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ...states.run.spec import ToolSpec
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from .json_schema import NOTHING_KNOWN
-from .shown import Memory
+from .shown import Learned
 
 
 class Setting(NamedTuple):
@@ -38,7 +38,7 @@ class Setting(NamedTuple):
     tool: ToolSpec | None = None
     parameters: Mapping[str, Any] = {}
     strict_paths: bool = False
-    known: Memory = NOTHING_KNOWN
+    known: Learned = NOTHING_KNOWN
     made: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     focus: frozenset[str] = frozenset()
     families: frozenset[str] = frozenset()

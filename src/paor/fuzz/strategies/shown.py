@@ -33,7 +33,7 @@ _OURS = __name__.partition(".")[0] + "."
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class Learned:
     """
     What is known of values for arguments, the newest last.
 
@@ -55,10 +55,10 @@ class Memory:
     shown: list[Shown] = field(default_factory=list)
     tried: dict[tuple[str, type, Any], int] = field(default_factory=dict)
 
-    def of(self, hints: Mapping[str, Sequence[Any]], base: tuple[Shown, ...]) -> Memory:
+    def of(self, hints: Mapping[str, Sequence[Any]], base: tuple[Shown, ...]) -> Learned:
         """Return a copy for an agent with these hints, which shows *base* from the start."""
         calls = {end: [*calls] for end, calls in self.calls.items()}
-        return Memory(hints, base, "", calls, {**self.errors}, [*self.shown], {**self.tried})
+        return Learned(hints, base, "", calls, {**self.errors}, [*self.shown], {**self.tried})
 
     def add(self, tool: str, arguments: Mapping[str, Any], ended: Any) -> None:
         """Learn from a call, and from what its function returned, or the exception that it raised."""
