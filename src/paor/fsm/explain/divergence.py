@@ -52,6 +52,7 @@ NAMES = frozenset(
         "metadata",
         "key_salt",
         "own_templates",
+        "own_tools",
         "model",
         "fallback_for",
         "fallback_reason",
