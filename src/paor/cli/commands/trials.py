@@ -19,8 +19,24 @@ from ...states.base.secrets import Scrubber
 from ..support.app import EngineOptions, engine_of
 from ..support.journals import find_run, reading, short_id, two_runs
 from ..support.options import SINCE, app_option, command, option
-from ..support.streams import OK, RUN_FAILED, keep_journals, say, say_either, say_json, say_or_write
-from ..support.text import Cell, Column, arrow, count, facts, one_line, styled, table
+from ..support.terminal import (
+    OK,
+    RUN_FAILED,
+    Cell,
+    Column,
+    arrow,
+    count,
+    facts,
+    keep_journals,
+    one_line,
+    say,
+    say_either,
+    say_json,
+    say_or_write,
+    styled,
+    table,
+    wants_json,
+)
 
 SHOWN = 40
 """Lines of findings that are shown to people on a terminal."""
@@ -45,7 +61,7 @@ def _opened(app: str, journal: str) -> Iterator[Journal]:
 @app_option("The engine whose settings are tried.")
 @SINCE
 @option("--output", "PAGE.html", "Write a page with every finding there, too.")
-def backtest(app: str | None, since: int | None, output: str | None, journal: str, as_json: bool) -> int:
+def backtest(app: str | None, since: int | None, output: str | None, journal: str) -> int:
     """
     Derive every recorded run again with the policy, limits, guards, machine, prices, prompts and tools of another engine.
 
@@ -64,7 +80,7 @@ def backtest(app: str | None, since: int | None, output: str | None, journal: st
         found = list(trials(engine_of(app, reader), reader, reader.runs(since=since)))
         names = {item.run_id: short_id(reader, item.run_id) for item in found if item.findings}
     findings = [finding for item in found for finding in item.findings]
-    if as_json:
+    if wants_json():
         say_json(findings)
     else:
         say(*_lines(found, names))
@@ -89,14 +105,14 @@ def _lines(found: Sequence[Trial], names: dict[str, str]) -> Iterator[str]:
     brief = [pair for item in found for pair in _brief(item.findings)]
     # what decides otherwise first: of a prompt that has changed every run says the same
     brief.sort(key=lambda pair: tuple(_STYLES).index(pair[0].kind))
-    cells = [
+    cells: list[list[Cell]] = [
         [
-            Cell(names[item.run_id]),
-            Cell(f"{item.seq}"),
-            Cell(item.kind, _STYLES[item.kind]),
-            Cell(item.row),
-            Cell(item.guard),
-            Cell(f"{item.was} {arrow()} {item.now}" + (f"  (and {more - 1} more)" if more > 1 else "")),
+            names[item.run_id],
+            f"{item.seq}",
+            (item.kind, _STYLES[item.kind]),
+            item.row,
+            item.guard,
+            f"{item.was} {arrow()} {item.now}" + (f"  (and {more - 1} more)" if more > 1 else ""),
         ]
         for item, more in brief[:SHOWN]
     ]
@@ -215,7 +231,6 @@ def bisect(
     other: str | None,
     apps: tuple[str, ...],
     journal: str,
-    as_json: bool,
 ) -> int:
     """
     Name the first row at which two runs or two versions of an engine differ, and the part that makes the difference.
@@ -244,7 +259,7 @@ def bisect(
             rows = reader.runs() if name is None else [find_run(reader, name)]
             one_engine, two_engine = (engine_of(app, reader) for app in apps)
             found = compare(one_engine, two_engine, reader, rows)
-    say_either(as_json, found.wire(), _bisected(found))
+    say_either(found.wire(), _bisected(found))
     return RUN_FAILED if found.differs else OK
 
 

@@ -27,11 +27,10 @@ from ...prompts.model import Model
 from ...states.base.errors import JournalError, PaorError, ToolError, UsageError
 from ...states.settings.policy import Policy
 from ...tools.tool import Tool
+from . import terminal as io
 from .journals import busy_timeout_s, reading
 from .json_input import json_value, text_file
 from .options import Decorator, app_option, option
-from .streams import reason, tell
-from .text import one_line
 
 MCP_OPTIONS: tuple[Decorator, ...] = (
     option(
@@ -96,17 +95,17 @@ def mcp_offered(
                     tools = server.rename(f"{first}_{number}")
                     number += 1
             except ToolError as error:
-                raise UsageError(f"--mcp {one_line(target)}: {error}") from None
+                raise UsageError(f"--mcp {io.one_line(target)}: {error}") from None
             except UsageError as error:
                 if not str(error).startswith("McpServer: "):
                     raise
                 words = str(error).removeprefix("McpServer: ")
-                raise UsageError(f"--mcp {one_line(target)!a}: {words}") from None
+                raise UsageError(f"--mcp {io.one_line(target)!a}: {words}") from None
             prefixes.add(server.prefix.lower())
             offered += tools
-            for name, reason in server.skipped.items():
-                tell(
-                    f"paor: --mcp {server.prefix}: the tool {one_line(name)} is left out: {one_line(reason)}"
+            for name, why in server.skipped.items():
+                io.tell(
+                    f"paor: --mcp {server.prefix}: the tool {io.one_line(name)} is left out: {io.one_line(why)}"
                 )
         yield tuple(offered)
 
@@ -121,7 +120,7 @@ def _headers(given: Sequence[str]) -> dict[str, str]:
         name, mark, variable = item.partition("=")
         if not (name and mark and variable):
             raise UsageError(
-                f"--mcp-header {one_line(name)}: expected NAME=VARIABLE, such as Authorization=MY_TOKEN"
+                f"--mcp-header {io.one_line(name)}: expected NAME=VARIABLE, such as Authorization=MY_TOKEN"
             )
         headers[name] = _variable(variable, "--mcp-header")
     return headers
@@ -130,7 +129,7 @@ def _headers(given: Sequence[str]) -> dict[str, str]:
 def _variable(name: str, option: str) -> str:
     value = os.environ.get(name)
     if value is None:
-        raise UsageError(f"{option} {one_line(name)}: there is no such variable in the environment")
+        raise UsageError(f"{option} {io.one_line(name)}: there is no such variable in the environment")
     return value
 
 
@@ -166,7 +165,7 @@ def _foreign_code(what: str) -> Iterator[None]:
     except JournalError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a host's code may raise anything
-        raise UsageError(f"{what} raised {type(error).__name__}: {reason(error)}") from None
+        raise UsageError(f"{what} raised {type(error).__name__}: {io.reason(error)}") from None
 
 
 def engine_of(app: str, journal: Journal) -> Engine:

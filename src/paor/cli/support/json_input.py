@@ -16,7 +16,7 @@ from ...fsm.lifecycle.options import TYPES, nearest
 from ...fsm.lifecycle.resume import answer_of
 from ...states.base.errors import InvalidAnswer, UsageError
 from ...states.records.questions import Question
-from .text import one_line
+from . import terminal as io
 
 _SAME = {
     "query": "objective",
@@ -171,7 +171,7 @@ def answer_value(text: str, question: Question | None, flag: str = "--answer ") 
     if question is None:
         return forms[0]
     if question.kind == "approval" and not flag and not begins:
-        raise UsageError(f"{one_line(text)[:80]}: expected one of {', '.join(typed_answers(question))}")
+        raise UsageError(f"{io.one_line(text)[:80]}: expected one of {', '.join(typed_answers(question))}")
     wrong: list[str] = []
     for value in forms:
         try:
@@ -180,7 +180,7 @@ def answer_value(text: str, question: Question | None, flag: str = "--answer ") 
             wrong.append(str(error))
         else:
             return value
-    raise UsageError(f"{flag}{one_line(text)[:80]}: {wrong[0].rstrip('.')}{_forms(question, flag)}")
+    raise UsageError(f"{flag}{io.one_line(text)[:80]}: {wrong[0].rstrip('.')}{_forms(question, flag)}")
 
 
 def _forms(question: Question | None, flag: str) -> str:
