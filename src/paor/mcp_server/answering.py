@@ -24,7 +24,7 @@ from ..states.base.errors import (
     UsageError,
 )
 from .forms import CHARS, Texts, sieved, visible, without_secrets
-from .tools import JournalTool
+from .tools import TOOLS, JournalTool
 
 LINE_CHARS = 400
 """Characters of an error."""
@@ -83,12 +83,13 @@ class Answerer:
         self._busy_timeout_s = busy_timeout_s
         self._log = log
 
-    def answer(self, tool: JournalTool, arguments: Mapping[str, Any]) -> CallOutcome:
-        """Return what came of a call; nothing is raised."""
+    def answer(self, name: str, arguments: Mapping[str, Any]) -> CallOutcome:
+        """Return what came of a call of the tool of this name; nothing is raised."""
+        tool = TOOLS[name]
         problems = tool.parameters.check(arguments)
         if problems:
             told = "; ".join(problem.message for problem in problems[:PROBLEMS_TOLD])
-            return CallOutcome(None, self._line(f"{tool.name}: {told}"))
+            return CallOutcome(None, self._line(f"{name}: {told}"))
         try:
             return CallOutcome(self._found(tool, arguments))
         except InternalError as error:
