@@ -24,7 +24,7 @@ from ...states.records.questions import Question
 from ...states.run.labels import conversation_of
 from ..support import terminal as io
 from ..support.app import EngineOptions, engine_options
-from ..support.inputs import RunInput
+from ..support.inputs import RunInput, run_input
 from ..support.json_input import TEXT_BYTES_MAX, answer_value, typed_answers
 from ..support.options import command, journal_flag, option
 from ..support.outcome import code_of, facts_line, next_commands, question_lines
@@ -33,7 +33,6 @@ from .audit import explanation
 from .run import (
     doubt_lines,
     given_answer,
-    given_input,
     login_name,
     one_text,
     round_options,
@@ -89,7 +88,7 @@ def chat(
     """
     first = one_text(words, "MESSAGE")
     name = conversation_of(conversation) or f"chat-{secrets.token_hex(4)}"
-    given = given_input(flags, "chat", options)
+    given = run_input(flags | {"objective": "chat"}, options)
     options = with_policy_before(options, given.arguments | {"conversation": name})
     model, watch = given.arguments.get("model"), Watch(quiet=quiet, calls_only=True)
     hooks = () if quiet else (watch,)

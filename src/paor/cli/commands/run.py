@@ -120,13 +120,11 @@ def run(
 
     Exit codes: 0 Done, 1 Failed, 2 bad input or journal, 5 waiting for an answer, 6 Failed by a limit.
     """
-    given = given_input(flags, one_text(words, "OBJECTIVE"), options, source)
+    given = run_input(flags | {"objective": one_text(words, "OBJECTIVE")}, options, source)
     if given.output is not None:
         form = check_output(given.output, options.journal, given.sources)
         given.arguments["final_format"] = given.arguments.get("final_format") or form
-    options = replace(options, app=given.app, web=given.web, enrich=given.enrich, policy=given.policy)
-    watch, model = Watch(quiet=quiet), given.arguments.get("model")
-    source = given.model_source
+    options, watch, model = given.engine, Watch(quiet=quiet), given.arguments.get("model")
     if (named := given.arguments.get("after")) is not None:
         with options.looking() as opened:
             given.arguments["after"] = find_run(opened, named).run_id
@@ -135,7 +133,7 @@ def run(
         drive: Callable[[], Result | None] = partial(_follow, engine, given, watch)
         if given.tasks:
             engine.hooks = (*engine.hooks, watch)
-            watch.model = (engine.model.name, source)
+            watch.model = (engine.model.name, given.model_source)
             bounds = given.limits(engine.limits) if given.bounds else None
             drive = partial(engine.run_workflow, **given.arguments, limits=bounds)
         return driven(engine, drive, watch, options, given.output, required=required)
@@ -164,14 +162,6 @@ def with_policy_before(options: EngineOptions, arguments: Mapping[str, Any]) -> 
         if (before := opened.reader.newest_round(conversation) or after) is not None:
             return _with_policy_of(options, opened, opened.run(before))
     return options
-
-
-def given_input(
-    flags: dict[str, Any], objective: str | None, options: EngineOptions, source: str | None = None
-) -> RunInput:
-    """Return what options start a run with, and *source*, which is ``--input``; a flag that was not given leaves what that says."""
-    flags |= {"objective": objective, "app": options.app, "policy": options.policy}
-    return run_input(flags | {"web": options.web, "enrich": options.enrich}, source)
 
 
 def one_text(words: tuple[str, ...], name: str) -> str | None:
