@@ -13,8 +13,6 @@ from click.core import ParameterSource
 from ...fsm.check.checker import MODES
 from ...fsm.check.checker import check as examined
 from ...fsm.check.findings import Check, Finding
-from ...fsm.engine import Engine
-from ...fsm.journal_api import Journal
 from ...fsm.machine.machine import Machine
 from ...fsm.machine.updates import CHANGES
 from ...fsm.replay.happened import broken_rows, known_machines, recorded_properties
@@ -24,7 +22,7 @@ from ...fsm.workflow.validate import validate as validated
 from ...states.base.errors import Erased, UsageError
 from ...tools.catalog import Catalog
 from ..support import terminal as io
-from ..support.app import engine_of, tools_of
+from ..support.app import engine_alone
 from ..support.journals import reading
 from ..support.json_input import standard_input, text_file
 from ..support.options import app_option, command, option
@@ -42,16 +40,9 @@ if TYPE_CHECKING:
 )
 @app_option()
 @click.option(
-    "--mode",
-    type=click.Choice(MODES),
-    help="Explore the runs of one mode, or of the profile native; default all.",
+    "--mode", type=click.Choice(MODES), help="Explore the runs of one mode, or native ones; default all."
 )
-@option(
-    "--never",
-    "PROPERTY",
-    "What no run may do: A, A without B, or A without ever B; repeatable.",
-    multiple=True,
-)
+@option("--never", "PROPERTY", "What no run may do: A, or A without [ever] B; repeatable.", multiple=True)
 @option("--always", "PROPERTY", "What comes before what: B before A; repeatable.", multiple=True)
 def check(
     app: str | None, mode: str | None, never: tuple[str, ...], always: tuple[str, ...], journal: str
@@ -77,8 +68,7 @@ def check(
         if not never and not always:
             raise UsageError("check --journal holds its runs to --never and --always: give one of them")
         return _recorded(app, never, always, journal)
-    with Journal(":memory:") as nowhere:
-        engine = engine_of(app, nowhere) if app is not None else Engine("offline", journal=nowhere)
+    with engine_alone(app) as engine:
         modes = MODES if mode is None else (cast("Form", mode),)
         found = examined(engine, modes=modes, never=never, always=always)
         tools, machine = len(engine.tools), engine.machine
@@ -112,8 +102,7 @@ def _recorded(app: str | None, never: Sequence[str], always: Sequence[str], path
     with reading(path) as journal:
         machines, tools = known_machines(journal.reader)
         if app is not None:
-            with Journal(":memory:") as nowhere:
-                engine = engine_of(app, nowhere)
+            with engine_alone(app) as engine:
                 machines, tools = [engine.machine], {tool.name for tool in engine.tools}
         held = recorded_properties(machines, tools, never, always)
         broken, unknown, runs = list[dict[str, Any]](), list[str](), journal.runs()
@@ -225,7 +214,7 @@ BYTES_MAX = 4 * CHARS_MAX
 )
 @click.argument("file")
 @click.option(
-    "--kind", type=click.Choice(["plan", "workflow"]), help="Kind of the file; by default its keys decide."
+    "--kind", type=click.Choice(["plan", "workflow"]), help="Of the file; by default its keys decide."
 )
 @app_option("Check against its tools.")
 def validate(file: str, kind: Kind | None, app: str | None, journal: str) -> int:
@@ -239,7 +228,8 @@ def validate(file: str, kind: Kind | None, app: str | None, journal: str) -> int
     """
     name = "standard input" if file == "-" else file
     text = standard_input(BYTES_MAX) if file == "-" else text_file(file, BYTES_MAX)
-    catalog = Catalog([tool.spec() for tool in tools_of(app)]) if app is not None else None
+    with engine_alone(app) as engine:
+        catalog = Catalog([tool.spec() for tool in engine.tools]) if app is not None else None
     report = validated(text, kind=kind, tools=catalog)
     defects = [item.wire() for item in report.defects]
     errors, shown = sum(item.severity == "error" for item in report.defects), io.one_line(name)

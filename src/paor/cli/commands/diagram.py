@@ -12,11 +12,10 @@ import click
 from ...fsm.diagrams.graph import Overlay
 from ...fsm.diagrams.overlays import coverage_of, difference_of, drawn, joined, machine_walked, walk
 from ...fsm.explain.coverage import Coverage
-from ...fsm.journal_api import Journal
 from ...fsm.machine.machine import MACHINE
 from ...states.base.errors import UsageError
 from ..support import terminal as io
-from ..support.app import engine_of
+from ..support.app import engine_alone
 from ..support.journals import find_run, reading, two_runs
 from ..support.json_input import text_file
 from ..support.options import OTHER, OUTPUT, app_option, command, flag, option
@@ -94,8 +93,8 @@ def diagram(
     overlay: Overlay | None = None
     machine = MACHINE
     if app is not None:
-        with Journal(":memory:") as nowhere:
-            machine = engine_of(app, nowhere).machine
+        with engine_alone(app) as engine:
+            machine = engine.machine
     data: dict[str, Any] = {"run_id": None}
     if covers:
         overlay, coverage = _coverage_overlay(names, journal)

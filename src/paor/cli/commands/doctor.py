@@ -25,7 +25,7 @@ from ...states.base.version import VERSION
 from ...tools.catalog import Catalog
 from ...tools.web.search import backend_of
 from ..support import terminal as io
-from ..support.app import EngineOptions, asked_tools, engine_options, tools_of
+from ..support.app import EngineOptions, asked_tools, engine_alone, engine_options
 from ..support.journals import reading
 from ..support.options import command, flag, option
 
@@ -65,9 +65,8 @@ def tools(options: EngineOptions) -> int:
 
     With --json also description, effect and the JSON Schema of the parameters.
     """
-    with options.tools() as asked:
-        app = options.app
-        found = toolbox(asked, builtins=True).values() if app is None else tools_of(app)
+    with options.tools() as asked, engine_alone(options.app) as engine:
+        found = engine.tools if options.app is not None else toolbox(asked, builtins=True).values()
         catalog = Catalog([tool.spec() for tool in found])
     names = ("name", "description", "effect", "parameters")
     data = [{name: getattr(tool, name) for name in names} for tool in catalog]

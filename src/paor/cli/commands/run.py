@@ -259,13 +259,9 @@ def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
 
 
 ANSWER_FLAGS = (
-    option(
-        "--answer", "ANSWER", "The answer to the run's question: JSON, a text, or for an approval yes or no."
-    ),
+    option("--answer", "ANSWER", "To the run's question: JSON, a text, or for an approval yes or no."),
     option("--actor", "NAME", "Who answers; kept with the answer in the journal. Default: your login name."),
-    click.option(
-        "--outcome", type=click.Choice(["done", "retry", "fail"]), help="Outcome of an effect in doubt."
-    ),
+    click.option("--outcome", type=click.Choice(["done", "retry", "fail"]), help="Of an effect in doubt."),
     option("--result", "JSON", "What the effect returned, with --outcome done.", "returned"),
     option("--model", "M", f"{MODELS} the model the run had."),
 )

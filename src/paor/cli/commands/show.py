@@ -41,9 +41,7 @@ BEAT_S = 1.0
     "paor show last --follow",
 )
 @RUN
-@option(
-    "--row", "SEQ", "One row: what was asked, what came back, and what each guard looked at.", "seq", type=int
-)
+@option("--row", "SEQ", "One row: what was asked, what came back, and its guards.", "seq", type=int)
 @flag("--steps", "Each action with its result, and why the model went on or stopped.")
 @flag("--documents", "Its input documents and those that it produced.")
 @option("--content", "LABEL#POSITION|NUMBER", "Print one document as it is.")

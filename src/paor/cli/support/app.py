@@ -175,10 +175,11 @@ def is_machine(found: object) -> bool:
     return isinstance(found, type) and any((base.__module__, base.__name__) == kind for base in found.__mro__)
 
 
-def tools_of(app: str) -> list[Tool]:
-    """Return the tools of the engine that *app* names, without a journal; raise `UsageError` as `engine_of` does."""
+@contextmanager
+def engine_alone(app: str | None) -> Iterator[Engine]:
+    """Give the engine that *app* names, else one with the built-in tools, on a journal that nobody has; raise as `engine_of`."""
     with Journal(":memory:") as nowhere:
-        return list(engine_of(app, nowhere).tools)
+        yield engine_of(app, nowhere) if app is not None else Engine("offline", journal=nowhere)
 
 
 def asked_tools(app: str | None, *, web: bool, enrich: bool = False) -> tuple[Tool, ...]:
@@ -365,25 +366,10 @@ def policy_of(data: object, where: str) -> Policy:
 ENGINE_FLAGS = several(
     flag("--web", "Offer web.search, web.scrape and web.crawl; the network is used only with this."),
     flag("--enrich", "With --web: put the pages first that fit best, with their key points and names."),
-    option(
-        "--policy",
-        "FILE",
-        "What may be called, as JSON: allow, deny, task_types, approvals and so on; see Policy.",
-        callback=_policy_file,
-    ),
-    option(
-        "--mcp",
-        "COMMAND|URL",
-        "Offer the tools of an MCP server; starts the command, without a shell. Repeatable.",
-        multiple=True,
-    ),
+    option("--policy", "FILE", "What may be called, as JSON: the fields of Policy.", callback=_policy_file),
+    option("--mcp", "COMMAND|URL", "Offer the tools of an MCP server; no shell; repeatable.", multiple=True),
     option("--mcp-env", "NAME", "Environment variable to pass to the command.", multiple=True),
-    option(
-        "--mcp-header",
-        "NAME=VARIABLE",
-        "Header for the URL, its value from an environment variable.",
-        multiple=True,
-    ),
+    option("--mcp-header", "NAME=VARIABLE", "Header for the URL, with a variable's value.", multiple=True),
     flag("--mcp-trust", "Trust the servers' hints about the effects of tools."),
     app_option(),
 )

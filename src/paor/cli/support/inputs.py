@@ -32,7 +32,7 @@ from ...tools.documents.convert.registry import DOCX
 from ...tools.documents.tools import check_documents
 from ...tools.tool import Document
 from .app import EngineOptions, asked_tools, policy_of
-from .json_input import BOUNDS, input_fields, json_value, standard_input, text_file
+from .json_input import BOUNDS, input_fields, json_object, json_value, standard_input, text_file
 
 READABLE = ("application/json", "application/xml", "application/pdf", DOCX)
 """Kinds that can be read beside every ``text/``; see `paor.tools.documents.convert.registry`."""
@@ -104,17 +104,6 @@ def run_input(flags: Mapping[str, Any], options: EngineOptions, source: str | No
     return given
 
 
-def _object(given: str) -> dict[str, Any]:
-    """Return the JSON object of ``--values``, a text or the name of a file; raise `UsageError` for anything else."""
-    where = "--values"
-    if not given.lstrip().startswith(("{", "[", '"')):
-        given, where = text_file(given), given
-    value = json_value(given, where)
-    if not isinstance(value, dict):
-        raise UsageError(f"{where}: expected a JSON object, such as '{{\"open\": true}}'")
-    return value
-
-
 def _read_fields(values: Mapping[str, Any], options: EngineOptions, model_source: str) -> RunInput:
     """Return the fields as what a run takes; files are read here."""
     policy = values.get("policy")
@@ -177,7 +166,7 @@ FROM_FLAG: Mapping[str, Callable[[str], Any]] = {
     "tools": lambda names: [names],
     "output_type": lambda file: json_value(text_file(file), file),
     "prompt_template": _template_file,
-    "values": _object,
+    "values": lambda given: json_object(given, "--values", "such as '{\"open\": true}'")[1],
     "workflow": Path,
 }
 """How a flag gives what ``--input`` has as JSON, where it is not the same text."""

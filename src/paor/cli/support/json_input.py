@@ -81,15 +81,7 @@ def standard_input(bytes_max: int | None = None) -> str:
 
 def input_fields(source: str) -> dict[str, Any]:
     """Return the fields of ``--input`` under the names of `FIELDS`; raise `UsageError` for one that is wrong or unknown."""
-    if source == "-":
-        where, text = "standard input", standard_input()
-    elif source.lstrip().startswith(("{", "[", '"')):
-        where, text = "--input", source
-    else:
-        where, text = source, text_file(source)
-    data = json_value(text, where)
-    if not isinstance(data, dict):
-        raise UsageError(f"{where}: expected a JSON object with fields such as objective and documents")
+    where, data = json_object(source, "--input", "with fields such as objective and documents")
     values: dict[str, Any] = {}
     for key, value in data.items():
         name = _SAME.get(snake(key), snake(key))
@@ -100,6 +92,18 @@ def input_fields(source: str) -> dict[str, Any]:
         if value is not None:
             values[name] = _check_field(where, key, name, value)
     return values
+
+
+def json_object(given: str, option: str, expected: str) -> tuple[str, dict[str, Any]]:
+    """Return where a JSON object comes from, the *option* itself, a file or ``-``, and it; raise `UsageError` for anything else."""
+    if given.lstrip().startswith(("{", "[", '"')):
+        where, text = option, given
+    else:
+        where, text = ("standard input", standard_input()) if given == "-" else (given, text_file(given))
+    data = json_value(text, where)
+    if not isinstance(data, dict):
+        raise UsageError(f"{where}: expected a JSON object {expected}")
+    return where, data
 
 
 def _no_constant(name: str) -> None:
