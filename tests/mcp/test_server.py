@@ -44,9 +44,9 @@ from .inside import (
     CallOutcome,
     Defect,
     Texts,
-    field_of,
+    as_field,
+    as_part,
     name_of,
-    part_of,
     visible,
     without_secrets,
 )
@@ -467,16 +467,25 @@ def _text_columns(path: Path) -> list[tuple[str, str]]:
         ]
 
 
+HIDING = Texts(False)
+
+
 def test_names_and_places_are_shown_only_in_their_own_form() -> None:
     """The functions that let a word of a journal through, and what they leave out."""
     assert name_of("openai:gpt-6.1-sol") == "openai:gpt-6.1-sol" and name_of("notes.read") == "notes.read"
     for wrong in ("two words", "", "a\nb", "x" * 121, None, 5, "<b>", "a;b", "\u202eabc"):
         assert name_of(wrong) == LEFT_OUT
-    assert field_of("change.intent.arguments.my secret") == "change.intent"
-    assert field_of("outcome.texts[0].reply") == "outcome.texts[0]" and field_of("a b.c") == f"{LEFT_OUT}.c"
-    assert part_of("values.secret plan") == "values" and part_of("limits.max_steps") == "limits.max_steps"
-    assert part_of("tools: notes.read, x y") == f"tools: notes.read, {LEFT_OUT}"
-    assert part_of("used active time") == "used active time" and part_of("a <b>") == LEFT_OUT
+    assert as_field(HIDING, "change.intent.arguments.my secret") == "change.intent"
+    assert (
+        as_field(HIDING, "outcome.texts[0].reply") == "outcome.texts[0]"
+        and as_field(HIDING, "a b.c") == f"{LEFT_OUT}.c"
+    )
+    assert (
+        as_part(HIDING, "values.secret plan") == "values"
+        and as_part(HIDING, "limits.max_steps") == "limits.max_steps"
+    )
+    assert as_part(HIDING, "tools: notes.read, x y") == f"tools: notes.read, {LEFT_OUT}"
+    assert as_part(HIDING, "used active time") == "used active time" and as_part(HIDING, "a <b>") == LEFT_OUT
 
 
 # -- texts that are shown --------------------------------------------------------------------------------------------

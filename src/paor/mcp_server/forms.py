@@ -132,16 +132,6 @@ def as_facts(texts: Texts, value: Any) -> Any:
     return value and name_of(value) if isinstance(value, str) else as_number(texts, value)
 
 
-def as_field(_: Texts, value: Any) -> Any:
-    """Return the place of a difference."""
-    return value and field_of(value)
-
-
-def as_part(_: Texts, value: Any) -> Any:
-    """Return the name of a part in which two runs differ."""
-    return part_of(value)
-
-
 def as_guard(_: Texts, value: Any) -> Any:
     """Return a guard's name, perhaps after ``not``."""
     return " ".join(map(name_of, value.split(" ")))
@@ -150,24 +140,19 @@ def as_guard(_: Texts, value: Any) -> Any:
 as_text = Texts.__call__
 
 
-def field_of(path: str) -> str:
+def as_field(_: Texts, value: Any) -> Any:
     """Return the place of a difference without the keys of foreign data: the first two steps of ``change.intent.arguments.city``."""
-    return ".".join(step if _STEP.fullmatch(step) else LEFT_OUT for step in path.split(".")[:2])
+    return value and ".".join(step if _STEP.fullmatch(step) else LEFT_OUT for step in value.split(".")[:2])
 
 
-def part_of(name: str) -> str:
+def as_part(_: Texts, value: Any) -> Any:
     """Return the name of a part in which two runs differ, without names that the host's values have."""
-    if name.startswith("values."):
+    if value.startswith("values."):
         return "values"
-    head, mark, rest = name.partition(": ")
+    head, mark, rest = value.partition(": ")
     if mark:
         return f"{name_of(head)}: {', '.join(map(name_of, rest.split(', ')))}"
-    return name if all(name_of(word) == word for word in name.split(" ")) else LEFT_OUT
-
-
-def place_of(text: str) -> str:
-    """Return the place of a defect, such as ``transitions seq 17``."""
-    return text if _PLACE.fullmatch(text) else LEFT_OUT
+    return value if all(name_of(word) == word for word in value.split(" ")) else LEFT_OUT
 
 
 def as_defect(texts: Texts, value: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,7 +162,7 @@ def as_defect(texts: Texts, value: Mapping[str, Any]) -> dict[str, Any]:
     foreign = foreign or problem.endswith(" is not in the table here")
     return {
         "run_id": name_of(value["run_id"]) if value["run_id"] else "",
-        "place": place_of(place),
+        "place": place if _PLACE.fullmatch(place) else LEFT_OUT,
         "problem": as_sentence(texts, problem) if foreign else problem,
     }
 

@@ -89,7 +89,7 @@ def chat(
     first = one_text(words, "MESSAGE")
     name = conversation_of(conversation) or f"chat-{secrets.token_hex(4)}"
     given = run_input(flags | {"objective": "chat"}, options)
-    options = with_policy_before(options, given.arguments | {"conversation": name})
+    options = with_policy_before(given.engine, given.arguments | {"conversation": name})
     model, watch = given.arguments.get("model"), Watch(quiet=quiet, calls_only=True)
     hooks = () if quiet else (watch,)
     with (
@@ -301,7 +301,7 @@ class Chat:
             if io.wants_json():
                 io.say_json(result.wire(), compact=True)
             elif result.answer:
-                io.say(*io.answer_lines(io.scrubbed(result.answer)), *([""] if self._interactive else []))
+                io.say(*io.answer_lines(result.answer), *([""] if self._interactive else []))
             if result.status != "done":
                 io.tell(*facts_line(result, self._engine.journal))
         return result
@@ -335,7 +335,7 @@ class Chat:
         if io.wants_json():
             io.say_json(result.wire(), compact=True)
         else:
-            io.say(*(line for text in question_lines(question) for line in io.scrubbed(text).split("\n")))
+            io.say(*question_lines(question))
             io.tell(io.styled(f"answer with: {io.one_line(', '.join(typed_answers(question)))}", "dim"))
         given: dict[str, Any] | None = None
         while given is None:

@@ -28,7 +28,7 @@ CHOICES = "choose one of --all, --document, --payload, --conversation, --older-t
 @RUN
 @flag("--all", "All content of the run.", "everything")
 @option("--conversation", "ID", "All content of every round of a conversation.")
-@option("--older-than", "AGE", "All content of every run that ended longer ago: 180d or 36h.", type=age)
+@option("--older-than", "AGE", "All content of every run that ended longer ago, such as 180d.", type=age)
 @option(
     "--min-age",
     "AGE",

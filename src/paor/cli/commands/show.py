@@ -11,9 +11,7 @@ from ...fsm.explain.story import RowReader, document_content, document_wire, is_
 from ...fsm.journal.reader import damage_told
 from ...fsm.journal.rows import RunRow, Transition, transition_of
 from ...fsm.journal_api import Journal
-from ...prompts.clients.settings import environment_secrets
 from ...states.base.errors import UsageError
-from ...states.base.secrets import Scrubber, scrubbed
 from ..support import terminal as io
 from ..support.journals import ALONE, command_line, find_run, reading
 from ..support.options import RUN, command, flag, option
@@ -90,7 +88,7 @@ def show_run(journal: Journal, row: RunRow) -> None:
     """Print what a run did: its head, its calls and its rows, and how it goes on if it has not ended."""
     told = story_of(journal, row)
     if io.wants_json():
-        io.say_json(scrubbed(told.wire(), Scrubber(environment_secrets())))
+        io.say_json(told.wire())
         return
     io.say(*io.facts(head_pairs(told)))
     if told.calls:
@@ -107,7 +105,7 @@ def _one_row(journal: Journal, row: RunRow, seq: int) -> None:
 
     found = one_row(journal.reader, row.run_id, seq)
     if io.wants_json():
-        io.say_json(scrubbed(found.wire(), Scrubber(environment_secrets())))
+        io.say_json(found.wire())
         return
     title, *lines = explanation(found.why)
     io.say(title)

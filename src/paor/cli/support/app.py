@@ -14,7 +14,6 @@ from operator import attrgetter
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from ...fsm.engine import Engine
 from ...fsm.journal.backend import Durability
@@ -30,7 +29,7 @@ from ...tools.tool import Tool
 from . import terminal as io
 from .journals import busy_timeout_s, reading
 from .json_input import json_value, text_file
-from .options import app_option, flag, option, several
+from .options import app_option, flag, journal_given, option, several
 
 
 @contextmanager
@@ -333,9 +332,8 @@ class EngineOptions:
 
     def _checked(self, engine: Engine) -> Engine:
         """Return an app's engine; raise `UsageError` when ``--journal`` names another journal than it has."""
-        given = click.get_current_context().get_parameter_source("journal") is ParameterSource.COMMANDLINE
         own = engine.journal.path
-        if given and _place_of(self.journal) != _place_of(own):
+        if journal_given() and _place_of(self.journal) != _place_of(own):
             raise UsageError(
                 f"--app {self.app}: has the journal {own}, not {shown(self.journal)};"
                 " leave --journal out, or name a function f(journal) that uses the journal it is given"
@@ -367,7 +365,12 @@ ENGINE_FLAGS = several(
     flag("--web", "Offer web.search, web.scrape and web.crawl; the network is used only with this."),
     flag("--enrich", "With --web: put the pages first that fit best, with their key points and names."),
     option("--policy", "FILE", "What may be called, as JSON: the fields of Policy.", callback=_policy_file),
-    option("--mcp", "COMMAND|URL", "Offer the tools of an MCP server; no shell; repeatable.", multiple=True),
+    option(
+        "--mcp",
+        "COMMAND|URL",
+        "Tools of an MCP server; a command runs without a shell; repeatable.",
+        multiple=True,
+    ),
     option("--mcp-env", "NAME", "Environment variable to pass to the command.", multiple=True),
     option("--mcp-header", "NAME=VARIABLE", "Header for the URL, with a variable's value.", multiple=True),
     flag("--mcp-trust", "Trust the servers' hints about the effects of tools."),

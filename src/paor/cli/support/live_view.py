@@ -62,6 +62,7 @@ class LiveView:
         width = None if sys.stderr.isatty() else FILE_CELLS
         self._console = Console(stderr=True, markup=False, emoji=False, highlight=False, width=width)
         self._spinner = Spinner("dots", style="dim")
+        self._scrub = io.scrubber()
         self._arrow = io.arrow()
         self._begun = monotonic()
         self._doing, self._waits = "starting", ""
@@ -104,7 +105,7 @@ class LiveView:
 
     def note(self, text: str) -> None:
         """Leave a line on something that the model's client did by itself."""
-        lines = io.folded(io.one_line(io.scrubbed(text)), self._console.width - 3)[:NOTE_LINES]
+        lines = io.folded(io.one_line(self._scrub(text)), self._console.width - 3)[:NOTE_LINES]
         self._print(Text("\n".join(f"  {line}" for line in lines), io.STYLES["warn"][0]))
 
     def _settle(
@@ -116,7 +117,7 @@ class LiveView:
         if not self._calls_only:
             row = Text.assemble((f"{way}  ", "dim"), (trigger.ljust(10), io.STYLES[style][0]), "  ")
         lead = row.cell_len
-        text = io.one_line(io.scrubbed(f"{mark}{detail}"))
+        text = io.one_line(self._scrub(f"{mark}{detail}"))
         lines = io.bounded(text, self._console.width - lead - 1, lines_max)
         row.append(f"\n{' ' * lead}".join(lines))
         if mark:
@@ -160,7 +161,7 @@ class LiveView:
                 facts = f"  {fact}{facts}"
         spin = self._spinner.render(self._console.get_time())
         region = Text.assemble(spin if isinstance(spin, Text) else "*", f" {doing}", (facts, "dim"))
-        said = readable(io.scrubbed("".join(self._pieces)))
+        said = readable(self._scrub("".join(self._pieces)))
         if said:
             begin = max(0, len(said) // WINDOW_CHARS - 1) * WINDOW_CHARS
             for line in [line for line in io.folded(said[begin:], cells - 4) if line][-lines:]:

@@ -62,9 +62,9 @@ def call_lines(question: Question, cells: int) -> list[str]:
 
 def argument_lines(given: Mapping[str, Any], cells: int, lines_max: int = ARGUMENT_LINES) -> list[str]:
     """Return arguments, one below the other, bounded, with keys of the environment taken out."""
-    lines = list[str]()
+    lines, scrub = list[str](), io.scrubber()
     for name, value in list(given.items())[:ARGUMENTS_SHOWN]:
-        found = io.folded(f"{name}: {io.scrubbed(_value_text(value))}", cells)
+        found = io.folded(f"{name}: {scrub(_value_text(value))}", cells)
         lines += found[:lines_max]
         if rest := sum(map(len, found[lines_max:])):
             lines.append(f"  ({io.count(rest, 'more character')} of {io.one_line(name)}; whole with --json)")
@@ -88,7 +88,7 @@ def question_line(question: Question) -> str:
     if question.tool is None:
         return f"{question.kind}: {question.message}"
     given = (question.arguments or {}).items()
-    told = (f"{name}={io.scrubbed(json.dumps(value, ensure_ascii=False))}" for name, value in given)
+    told = (f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in given)
     return f"{question.kind}: {question.tool}({', '.join(told)})"
 
 
@@ -98,7 +98,7 @@ def _value_text(value: Any) -> str:
 
 def call_blocks(calls: Sequence[RunCall]) -> Iterator[str]:
     """Yield the calls of a run, each with its arguments, who decided about it, its times and what came of it."""
-    cells = io.width() - 5
+    cells, scrub = io.width() - 5, io.scrubber()
     for call in calls:
         kind = f" ({call.effect})" if call.effect else ""
         times = " to ".join(io.local_time(at)[11:] for at in (call.started_at, call.ended_at) if at)
@@ -113,8 +113,8 @@ def call_blocks(calls: Sequence[RunCall]) -> Iterator[str]:
             why = f": {item.reason}" if item.reason else ""
             when = f"{item.actor or 'somebody'}, {io.local_time(item.at)}"
             told += io.folded(f"{item.decision} by {when}{why}", cells)
-        told += io.folded(f"result: {io.scrubbed(call.result)}", cells)[:4] if call.result else []
-        told += io.folded(f"then: {io.scrubbed(call.decision)}", cells)[:2] if call.decision else []
+        told += io.folded(f"result: {scrub(call.result)}", cells)[:4] if call.result else []
+        told += io.folded(f"then: {scrub(call.decision)}", cells)[:2] if call.decision else []
         yield from (f"     {line}" for line in told)
 
 
@@ -253,21 +253,19 @@ def _detail(row: StoryRow) -> str:
 
 def text_lines(texts: RowTexts) -> Iterator[str]:
     """Yield the texts of a row for people: keys of the environment taken out, new lines of a prompt marked."""
+    scrub = io.scrubber()
     for number, text in enumerate(texts.prompt, 1):
         of = f" {number} of {len(texts.prompt)}" if len(texts.prompt) > 1 else ""
         who = f", {texts.roles[number - 1]}" if any(texts.roles) else ""
         yield from ("", io.styled(f"prompt{of}{who}", "strong"))
         last = texts.before[number - 1] if number <= len(texts.before) else None
         known = set((last or "").split("\n")) if texts.before else None
-        for line in _lines(text):
+        for line in io.harmless(scrub("(erased)" if text is None else text)).split("\n"):
             new = known is not None and line.strip() and line not in known
             yield io.styled(f"+ {line}", "good") if new else f"  {line}".rstrip()
     inner = (("beside it", text, True) for text in texts.inner)
     rest = (("thought", texts.thought, texts.thought), ("reply", texts.reply, texts.replied))
     for name, said, shown in (*inner, *rest):
         if shown:
-            yield from ("", io.styled(name, "strong"), *(f"  {line}" for line in _lines(said)))
-
-
-def _lines(text: str | None) -> list[str]:
-    return io.harmless(io.scrubbed("(erased)" if text is None else text)).split("\n")
+            lines = io.harmless("(erased)" if said is None else said).split("\n")
+            yield from ("", io.styled(name, "strong"), *(f"  {line}" for line in lines))
