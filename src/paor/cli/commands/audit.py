@@ -14,7 +14,7 @@ from ...fsm.explain.why import Candidate, Why, WhyNot, why_not
 from ...fsm.explain.why import why as explain
 from ..support import terminal as io
 from ..support.journals import find_run, reading, two_runs
-from ..support.options import OTHER, RUN, command, flag
+from ..support.options import OTHER, RUN, command, option
 from ..support.run_text import question_pairs
 
 FATES = {
@@ -101,7 +101,7 @@ def _name(guard: str, wanted: bool) -> str:
 @click.argument("left", metavar="A")
 @click.argument("right", metavar="B")
 @OTHER
-@flag("--exit-code", "Exit with 3 when the runs differ.", "coded")
+@option("--exit-code", "Exit with 3 when the runs differ.", "coded")
 def diff(left: str, right: str, other: str | None, coded: bool, journal: str) -> int:
     """
     Compare two runs: the first difference, its cause, and how they end.

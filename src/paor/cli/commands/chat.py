@@ -62,7 +62,7 @@ OFFLINE = (
     "paor chat --model script:replies.json < messages.txt",
 )
 @click.argument("words", nargs=-1, metavar="[MESSAGE]")
-@option("--conversation", "ID", "Your own name of the conversation, begun or continued; default: a new one.")
+@option("--conversation ID", "Your own name of the conversation, begun or continued; default: a new one.")
 @round_options(chat=True)
 @engine_options
 def chat(

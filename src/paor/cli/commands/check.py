@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 @click.option(
     "--mode", type=click.Choice(MODES), help="Explore the runs of one mode, or native ones; default all."
 )
-@option("--never", "PROPERTY", "What no run may do: A, or A without [ever] B; repeatable.", multiple=True)
-@option("--always", "PROPERTY", "What comes before what: B before A; repeatable.", multiple=True)
+@option("--never PROPERTY...", "What no run may do: A, or A without [ever] B; repeatable.")
+@option("--always PROPERTY...", "What comes before what: B before A; repeatable.")
 def check(
     app: str | None, mode: str | None, never: tuple[str, ...], always: tuple[str, ...], journal: str
 ) -> int:

@@ -18,7 +18,7 @@ from ..support import terminal as io
 from ..support.app import engine_alone
 from ..support.journals import find_run, reading, two_runs
 from ..support.json_input import text_file
-from ..support.options import OTHER, OUTPUT, app_option, command, flag, option
+from ..support.options import OTHER, OUTPUT, app_option, command, option
 
 if TYPE_CHECKING:
     from ...fsm.diagrams.overlays import Format
@@ -45,8 +45,8 @@ FILE_ENDING = ".json"
     default="mermaid",
     help="Default mermaid; json: the machine as data, see Machine.to_dict.",
 )
-@flag("--coverage", "What the RUNs have covered of the machine.", "covers")
-@option("--diff", "B", "How RUN and the run B differ.", "second")
+@option("--coverage", "What the RUNs have covered of the machine.", "covers")
+@option("--diff B", "How RUN and the run B differ.", "second")
 @app_option(after="Its machine is drawn.")
 @OTHER
 @OUTPUT

@@ -27,7 +27,7 @@ from ...tools.web.search import backend_of
 from ..support import terminal as io
 from ..support.app import EngineOptions, asked_tools, engine_alone, engine_options
 from ..support.journals import reading
-from ..support.options import command, flag, option
+from ..support.options import command, option
 
 VARIABLES = {
     "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
@@ -84,8 +84,8 @@ def _tool_lines(catalog: Catalog) -> Iterator[str]:
 @command(
     "doctor", "paor doctor", "paor doctor --journal runs.db --json", "paor doctor --ask --model openai:NAME"
 )
-@option("--model", "M", "Check this model instead of the one that a run would use.")
-@flag("--ask", "Also ask the model one question of a few tokens; may cost money.")
+@option("--model M", "Check this model instead of the one that a run would use.")
+@option("--ask", "Also ask the model one question of a few tokens; may cost money.")
 def doctor(model: str | None, ask: bool, journal: str) -> int:
     """
     Check that paor has everything it needs, and show which model a run would use.

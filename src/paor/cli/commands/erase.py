@@ -12,7 +12,7 @@ from ...fsm.transfer.erasure import Others
 from ...states.base.errors import UsageError
 from ..support import terminal as io
 from ..support.journals import busy_timeout_s, find_run, reading
-from ..support.options import RUN, age, age_text, command, flag, option
+from ..support.options import RUN, age, age_text, command, option
 
 CHOICES = "choose one of --all, --document, --payload, --conversation, --older-than and --finish"
 
@@ -26,12 +26,11 @@ CHOICES = "choose one of --all, --document, --payload, --conversation, --older-t
     "paor erase --finish",
 )
 @RUN
-@flag("--all", "All content of the run.", "everything")
-@option("--conversation", "ID", "All content of every round of a conversation.")
-@option("--older-than", "AGE", "All content of every run that ended longer ago, such as 180d.", type=age)
+@option("--all", "All content of the run.", "everything")
+@option("--conversation ID", "All content of every round of a conversation.")
+@option("--older-than AGE", "All content of every run that ended longer ago, such as 180d.", type=age)
 @option(
-    "--min-age",
-    "AGE",
+    "--min-age AGE",
     "Refuse an --older-than below this; default 30d.",
     type=age,
     default="30d",
@@ -39,22 +38,20 @@ CHOICES = "choose one of --all, --document, --payload, --conversation, --older-t
     show_envvar=True,
 )
 @option(
-    "--document",
-    "LABEL|NUMBER",
+    "--document LABEL|NUMBER...",
     "A document, with what quotes it or derives from it.",
     "documents",
-    multiple=True,
 )
-@option("--payload", "N", "One payload by its number.", "payloads", type=int, multiple=True)
+@option("--payload N...", "One payload by its number.", "payloads", type=int)
 @click.option(
     "--others",
     type=click.Choice(["erase", "keep"]),
     help="What to do with other runs that contain the text; if there are any, nothing is erased without this option.",
 )
-@option("--reason", "CODE", "A code to record, such as a ticket number; not a sentence.")
-@flag("--force", "Erase even if the run has not ended; it cannot be resumed afterwards.")
-@flag("--dry-run", "Erase nothing; only show what would be erased.")
-@flag("--finish", "Remove the old copies that an interrupted erasure has left.")
+@option("--reason CODE", "A code to record, such as a ticket number; not a sentence.")
+@option("--force", "Erase even if the run has not ended; it cannot be resumed afterwards.")
+@option("--dry-run", "Erase nothing; only show what would be erased.")
+@option("--finish", "Remove the old copies that an interrupted erasure has left.")
 def erase(
     name: str | None,
     everything: bool,

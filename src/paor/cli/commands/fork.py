@@ -14,7 +14,7 @@ from ..support import terminal as io
 from ..support.app import EngineOptions, engine_options
 from ..support.journals import command_line, find_run
 from ..support.json_input import answer_value, text_file
-from ..support.options import command, flag, option
+from ..support.options import command, option
 from ..support.progress import Watch
 from .run import driven, engine_of_run, recorded_model, recorded_run_options
 
@@ -27,14 +27,14 @@ from .run import driven, engine_of_run, recorded_model, recorded_run_options
     "paor fork last --at 4 --no-run",
 )
 @click.argument("name", metavar="RUN")
-@option("--at", "SEQ", "Last row to share; see paor show.", "at_seq", type=int, required=True)
+@option("--at SEQ", "Last row to share; see paor show.", "at_seq", type=int, required=True)
 @recorded_run_options
-@option("--max-steps", "N", "Instead of the run's; shared steps count.", type=int)
-@option("--token-budget", "N", "The same; shared tokens count.", type=int)
-@option("--time-budget", "S", "The same; shared time counts.", "time_budget_s", type=float)
-@option("--prompt-template", "FILE", "Instead of the run's planning prompt.")
-@flag("--current", "Use prompts, tool schemas, rules and policy as they are now.")
-@flag("--no-run", "Only create it; paor resume continues it.")
+@option("--max-steps N", "Instead of the run's; shared steps count.", type=int)
+@option("--token-budget N", "The same; shared tokens count.", type=int)
+@option("--time-budget S", "The same; shared time counts.", "time_budget_s", type=float)
+@option("--prompt-template FILE", "Instead of the run's planning prompt.")
+@option("--current", "Use prompts, tool schemas, rules and policy as they are now.")
+@option("--no-run", "Only create it; paor resume continues it.")
 @engine_options
 def fork(
     name: str,

@@ -47,10 +47,10 @@ def _folder(context: click.Context, option: click.Parameter, value: str) -> str:
     "paor fuzz --app shop_fuzz:ShopMachine --json",
 )
 @app_option(after="Or a subclass of EngineMachine.")
-@option("--examples", "N", "Default 300.", type=click.IntRange(1, 1_000_000), default=300)
-@option("--steps", "N", "Steps of an example; default 20.", type=click.IntRange(1, 1_000), default=20)
-@option("--seed", "S", "Seed of the search; default 0.", type=click.IntRange(0, 2**64 - 1), default=0)
-@option("--save", "FOLDER", f"Where a failing case goes; default {FOLDER}.", default=FOLDER, callback=_folder)
+@option("--examples N", "Default 300.", type=click.IntRange(1, 1_000_000), default=300)
+@option("--steps N", "Steps of an example; default 20.", type=click.IntRange(1, 1_000), default=20)
+@option("--seed S", "Seed of the search; default 0.", type=click.IntRange(0, 2**64 - 1), default=0)
+@option("--save FOLDER", f"Where a failing case goes; default {FOLDER}.", default=FOLDER, callback=_folder)
 def fuzz(app: str | None, examples: int, steps: int, seed: int, save: str, journal: str) -> int:
     """
     Search for cases in which an engine goes wrong: with replies, tool outcomes, answers, crashes and clocks that

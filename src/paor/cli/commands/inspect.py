@@ -13,7 +13,7 @@ from ...inspect import naming_the_extra
 from ..support import terminal as io
 from ..support.app import EngineOptions
 from ..support.journals import busy_timeout_s, find_run, reading
-from ..support.options import ALL, OUTPUT, REDACT, RUN, app_option, command, flag, option
+from ..support.options import ALL, OUTPUT, REDACT, RUN, app_option, command, option
 from .transfer import redaction_given
 
 
@@ -23,11 +23,11 @@ from .transfer import redaction_given
     "paor inspect --journal runs.db --app shop:engine",
     "paor inspect --port 0 --read-only",
 )
-@option("--port", "N", "Default 7267; 0 takes one that is free.", type=click.IntRange(0, 65535), default=7267)
-@option("--host", "ADDRESS", "Address to listen at; default 127.0.0.1.", default="127.0.0.1")
-@flag("--allow-remote", "Let other machines in that have the token.")
-@option("--allow-host", "NAME", "Another name of this server; repeatable.", "hosts", multiple=True)
-@flag("--read-only", "Only look: nothing can be answered or changed.")
+@option("--port N", "Default 7267; 0 takes one that is free.", type=click.IntRange(0, 65535), default=7267)
+@option("--host ADDRESS", "Address to listen at; default 127.0.0.1.", default="127.0.0.1")
+@option("--allow-remote", "Let other machines in that have the token.")
+@option("--allow-host NAME...", "Another name of this server; repeatable.", "hosts")
+@option("--read-only", "Only look: nothing can be answered or changed.")
 @app_option(after="With it runs go on here when they were answered.")
 def inspect(
     port: int,
@@ -94,7 +94,7 @@ GOES_ON = "paor resume, paor recover, or inspect with --app MODULE:ENGINE"
     "paor report --all --redact default --output runs.html",
 )
 @RUN
-@option("--diff", "OTHER", "A second run, side by side up to the first difference.", "second")
+@option("--diff OTHER", "A second run, side by side up to the first difference.", "second")
 @ALL
 @REDACT
 @OUTPUT

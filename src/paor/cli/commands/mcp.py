@@ -12,11 +12,11 @@ from ...mcp_server.answering import Answerer
 from ...states.base.errors import MissingExtra
 from ..support import terminal as io
 from ..support.journals import busy_timeout_s
-from ..support.options import command, flag
+from ..support.options import command, option
 
 
 @command("mcp", "paor mcp --journal runs.db", "paor mcp --content", "paor mcp --journal runs.db --json")
-@flag("--content", "Also show texts of users, models and tools, without keys, as untrusted data.")
+@option("--content", "Also show texts of users, models and tools, without keys, as untrusted data.")
 def mcp(content: bool, journal: str) -> int:
     """
     Serve a journal to a coding agent: an MCP server over standard input and output.

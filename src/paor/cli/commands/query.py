@@ -13,7 +13,7 @@ import click
 
 from ..support import terminal as io
 from ..support.journals import reading
-from ..support.options import command, flag
+from ..support.options import command, option
 
 Row = tuple[Any, ...]
 
@@ -40,7 +40,7 @@ COLUMN_CELLS = 8
     "paor query \"SELECT name, sql FROM sqlite_master WHERE type = 'view'\" --json",
 )
 @click.argument("sql")
-@flag("--csv", "Print CSV with a line of column names.", "as_csv")
+@option("--csv", "Print CSV with a line of column names.", "as_csv")
 def query(sql: str, as_csv: bool, journal: str) -> int:
     """
     Print the rows of a SELECT, for example from the views v_runs, v_steps, v_actions, v_calls and

@@ -39,11 +39,11 @@ SHOWN = 20
 )
 @click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
 @click.option("--state", type=click.Choice(PHASES), help="Only runs in this phase.")
-@option("--key", "TEXT", "Only the run that was started with this key.")
-@option("--conversation", "ID", "Only the rounds of this conversation.")
+@option("--key TEXT", "Only the run that was started with this key.")
+@option("--conversation ID", "Only the rounds of this conversation.")
 @METADATA
 @SINCE
-@option("--limit", "N", f"Newest N runs, 0 for all; default {SHOWN}.", type=click.IntRange(min=0))
+@option("--limit N", f"Newest N runs, 0 for all; default {SHOWN}.", type=click.IntRange(min=0))
 def runs(limit: int | None, since: int | None, journal: str, **wanted: Any) -> int:
     """
     List the runs of a journal, newest first. With several conditions, a run must meet all of them.
@@ -134,7 +134,7 @@ def _run_cells(journal: Journal, row: RunRow) -> list[io.Cell]:
 )
 @RUN
 @app_option("Compare with its prompts, schemas and policy.")
-@option("--repro", "FILE", "A case that paor fuzz has saved; its steps are repeated.", callback=file_name)
+@option("--repro FILE", "A case that paor fuzz has saved; its steps are repeated.", callback=file_name)
 def replay(name: str | None, app: str | None, repro: str | None, journal: str) -> int:
     """
     Derive a run again from its recorded outcomes and compare every field with the record.

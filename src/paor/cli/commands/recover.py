@@ -24,7 +24,7 @@ from .run import MODELS, check_tools, model_of_run
     "paor recover --journal runs.db --json",
     "paor recover --accept-changes --model offline",
 )
-@option("--model", "M", f"{MODELS} the model that each run had.")
+@option("--model M", f"{MODELS} the model that each run had.")
 @ACCEPT
 @QUIET
 @engine_options

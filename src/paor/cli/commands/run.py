@@ -47,24 +47,22 @@ from ..support.app import EngineOptions, engine_options
 from ..support.inputs import RunInput, run_input
 from ..support.journals import command_line, find_run
 from ..support.json_input import answer_value, json_value
-from ..support.options import ACCEPT, QUIET, Decorator, app_option, command, flag, option, pairs, several
+from ..support.options import ACCEPT, QUIET, Decorator, app_option, command, option, pairs, several
 from ..support.outcome import check_output, end
 from ..support.progress import Watch
 from ..support.run_text import argument_lines
 
-REQUIRED = flag("--require-criteria", "Exit with 1 when a criterion is not met at the end.", "required")
-REPORT = option("--output", "FILE", "Write the final report: .md, .txt, .html or .docx.")
+REQUIRED = option("--require-criteria", "Exit with 1 when a criterion is not met at the end.", "required")
+REPORT = option("--output FILE", "Write the final report: .md, .txt, .html or .docx.")
 MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
 
-DOCUMENT = option(
-    "--document", "FILE", "Input document, - for stdin; repeatable.", "documents", multiple=True
-)
-DURABILITY = option("--durability", "D", "full (default), normal or off: what survives a power loss.")
+DOCUMENT = option("--document FILE...", "Input document, - for stdin; repeatable.", "documents")
+DURABILITY = option("--durability D", "full (default), normal or off: what survives a power loss.")
 BOUNDS = (
-    option("--max-steps", "N", "Actions the run may start; default 5.", type=int),
-    option("--token-budget", "N", "Input plus output tokens.", type=int),
-    option("--time-budget", "S", "Seconds of active work.", "time_budget_s", type=float),
-    option("--tool-timeout", "S", "Seconds of one call of a tool.", "tool_timeout_s", type=float),
+    option("--max-steps N", "Actions the run may start; default 5.", type=int),
+    option("--token-budget N", "Input plus output tokens.", type=int),
+    option("--time-budget S", "Seconds of active work.", "time_budget_s", type=float),
+    option("--tool-timeout S", "Seconds of one call of a tool.", "tool_timeout_s", type=float),
 )
 
 
@@ -72,12 +70,9 @@ def round_options(*, chat: bool) -> Decorator:
     """Give a command what a start of a run may be given, in the order of `OPTIONS`; of *chat* what each of its rounds may."""
     flags = [DOCUMENT]
     for name, known in OPTIONS.items():
-        words, _, placeholder = known.flag.partition(" ")
-        if placeholder and (not chat or Use.CHAT in known.use):
-            more = {"multiple": True, "callback": pairs} if name == "metadata" else {}
-            flags.append(option(words, placeholder, known.help, name, **more))
-        elif words and (not chat or Use.CHAT in known.use):
-            flags.append(flag(words, known.help, name))
+        if known.flag and (not chat or Use.CHAT in known.use):
+            repeated, more = ("...", {"callback": pairs}) if name == "metadata" else ("", {})
+            flags.append(option(known.flag + repeated, known.help, name, **more))
     return several(*flags, *BOUNDS, DURABILITY, QUIET)
 
 
@@ -89,12 +84,12 @@ def round_options(*, chat: bool) -> Decorator:
     'paor run --input \'{"objective": "...", "documents": ["a.pdf"], "maxSteps": 8}\'',
 )
 @click.argument("words", nargs=-1, metavar="[OBJECTIVE]")
-@option("--criterion", "TEXT", "What must hold at the end; repeatable.", "success_criteria", multiple=True)
+@option("--criterion TEXT...", "What must hold at the end; repeatable.", "success_criteria")
 @round_options(chat=False)
-@flag("--tasks", "Plan the objective as tasks, each a run of its own.")
+@option("--tasks", "Plan the objective as tasks, each a run of its own.")
 @REPORT
 @REQUIRED
-@option("--input", "JSON|FILE|-", "The same fields as one JSON object.", "source")
+@option("--input JSON|FILE|-", "The same fields as one JSON object.", "source")
 @engine_options
 def run(
     words: tuple[str, ...],
@@ -259,11 +254,11 @@ def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
 
 
 ANSWER_FLAGS = (
-    option("--answer", "ANSWER", "To the run's question: JSON, a text, or for an approval yes or no."),
-    option("--actor", "NAME", "Who answers; kept with the answer in the journal. Default: your login name."),
+    option("--answer ANSWER", "To the run's question: JSON, a text, or for an approval yes or no."),
+    option("--actor NAME", "Who answers; kept with the answer in the journal. Default: your login name."),
     click.option("--outcome", type=click.Choice(["done", "retry", "fail"]), help="Of an effect in doubt."),
-    option("--result", "JSON", "What the effect returned, with --outcome done.", "returned"),
-    option("--model", "M", f"{MODELS} the model the run had."),
+    option("--result JSON", "What the effect returned, with --outcome done.", "returned"),
+    option("--model M", f"{MODELS} the model the run had."),
 )
 
 
@@ -336,8 +331,8 @@ def engine_of_run(
 )
 @click.argument("name", metavar="RUN")
 @recorded_run_options
-@option("--reason", "TEXT", "Why; kept with --answer or --outcome in the journal.")
-@option("--question", "ID", "The question that this answers; needed after the first of a run.")
+@option("--reason TEXT", "Why; kept with --answer or --outcome in the journal.")
+@option("--question ID", "The question that this answers; needed after the first of a run.")
 @ACCEPT
 @engine_options
 def resume(

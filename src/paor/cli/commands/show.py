@@ -14,7 +14,7 @@ from ...fsm.journal_api import Journal
 from ...states.base.errors import UsageError
 from ..support import terminal as io
 from ..support.journals import ALONE, command_line, find_run, reading
-from ..support.options import RUN, command, flag, option
+from ..support.options import RUN, command, option
 from ..support.run_text import (
     call_blocks,
     head_pairs,
@@ -39,11 +39,11 @@ BEAT_S = 1.0
     "paor show last --follow",
 )
 @RUN
-@option("--row", "SEQ", "One row: what was asked, what came back, and its guards.", "seq", type=int)
-@flag("--steps", "Each action with its result, and why the model went on or stopped.")
-@flag("--documents", "Its input documents and those that it produced.")
-@option("--content", "LABEL#POSITION|NUMBER", "Print one document as it is.")
-@flag("--follow", "Print rows as they are written, until the run ends or waits.")
+@option("--row SEQ", "One row: what was asked, what came back, and its guards.", "seq", type=int)
+@option("--steps", "Each action with its result, and why the model went on or stopped.")
+@option("--documents", "Its input documents and those that it produced.")
+@option("--content LABEL#POSITION|NUMBER", "Print one document as it is.")
+@option("--follow", "Print rows as they are written, until the run ends or waits.")
 def show(
     name: str | None,
     seq: int | None,

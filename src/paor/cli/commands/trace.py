@@ -17,7 +17,7 @@ from ...otel.span import Span
 from ...states.base.errors import UsageError
 from ..support import terminal as io
 from ..support.journals import find_run, reading
-from ..support.options import ALL, RUN, command, flag, keep_journals, option
+from ..support.options import ALL, RUN, command, keep_journals, option
 
 CONNECT_S = 5.0
 """Seconds to wait for a receiver that does not answer at all."""
@@ -30,10 +30,10 @@ CONNECT_S = 5.0
     "paor trace --all --output - > runs.otlp.jsonl",
 )
 @RUN
-@option("--otlp", "URL", "Send to this receiver by OTLP over HTTP; /v1/traces is added if it has no path.")
-@option("--output", "FILE", "Write OTLP JSON lines there; - is standard output.", callback=keep_journals)
+@option("--otlp URL", "Send to this receiver by OTLP over HTTP; /v1/traces is added if it has no path.")
+@option("--output FILE", "Write OTLP JSON lines there; - is standard output.", callback=keep_journals)
 @ALL
-@flag("--content", "With prompts, replies, arguments, results and answers.")
+@option("--content", "With prompts, replies, arguments, results and answers.")
 def trace(
     name: str | None, otlp: str | None, output: str | None, everything: bool, content: bool, journal: str
 ) -> int:

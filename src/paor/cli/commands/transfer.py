@@ -29,7 +29,7 @@ from ..support.options import ALL, OUTPUT, REDACT, command, option
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
 @ALL
-@option("--conversation", "ID", "Every round of this conversation.")
+@option("--conversation ID", "Every round of this conversation.")
 @REDACT
 @OUTPUT
 def export(

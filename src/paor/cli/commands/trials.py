@@ -60,7 +60,7 @@ def _opened(app: str, journal: str) -> Iterator[Journal]:
 )
 @app_option("The engine whose settings are tried.")
 @SINCE
-@option("--output", "PAGE.html", "Write a page with every finding there, too.")
+@option("--output PAGE.html", "Write a page with every finding there, too.")
 def backtest(app: str | None, since: int | None, output: str | None, journal: str) -> int:
     """
     Derive every recorded run again with the policy, limits, guards, machine, prices, prompts and tools of another engine.
@@ -220,10 +220,10 @@ def page(app: str, found: Sequence[Trial]) -> str:
     "paor bisect --app shop:engine --app shop_next:engine last --json",
 )
 @click.argument("name", metavar="[RUN]", required=False)
-@option("--good", "RUN", "A run that did right.")
-@option("--bad", "RUN", "A run that went otherwise.")
-@option("--other", "FILE", "Journal of the bad run, if it is another one.")
-@option("--app", "MODULE:ENGINE", "Twice: the engines that are compared.", "apps", multiple=True)
+@option("--good RUN", "A run that did right.")
+@option("--bad RUN", "A run that went otherwise.")
+@option("--other FILE", "Journal of the bad run, if it is another one.")
+@option("--app MODULE:ENGINE...", "Twice: the engines that are compared.", "apps")
 def bisect(
     name: str | None,
     good: str | None,

@@ -21,8 +21,8 @@ from ..support.options import OUTPUT, command, option
     "paor verify --heads heads.txt --public-key key.pub.pem",
     "paor verify --journal runs.db --json",
 )
-@option("--heads", "FILE", "Earlier heads (paor heads): each must still be in its chain.")
-@option("--public-key", "PEM", "The key by which the heads must be signed.")
+@option("--heads FILE", "Earlier heads (paor heads): each must still be in its chain.")
+@option("--public-key PEM", "The key by which the heads must be signed.")
 def verify(heads: str | None, public_key: str | None, journal: str) -> int:
     """
     Check a whole journal: every hash, payload digest and derived column of every run.
@@ -78,8 +78,8 @@ def _heads(file: str | None, key: str | None) -> list[Head]:
     "paor heads --output heads.txt",
     "paor heads --sign key.pem --origin example.com/runs --output heads.txt",
 )
-@option("--sign", "PEM", "Sign them with this Ed25519 key (PKCS 8).")
-@option("--origin", "NAME", f"Whose they are, and the name of the key; default {ORIGIN}.")
+@option("--sign PEM", "Sign them with this Ed25519 key (PKCS 8).")
+@option("--origin NAME", f"Whose they are, and the name of the key; default {ORIGIN}.")
 @OUTPUT
 def heads(sign: str | None, origin: str | None, output: str | None, journal: str) -> int:
     """

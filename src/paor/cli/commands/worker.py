@@ -23,7 +23,7 @@ from ...worker.worker import ATTEMPTS, Worker
 from ..support import terminal as io
 from ..support.app import EngineOptions, engine_options
 from ..support.journals import find_run
-from ..support.options import ACCEPT, QUIET, command, flag, option
+from ..support.options import ACCEPT, QUIET, command, option
 from ..support.outcome import why_of
 
 LOGGERS = ("paor.worker", "paor.temporal", "temporalio")
@@ -37,18 +37,17 @@ LOGGERS = ("paor.worker", "paor.temporal", "temporalio")
     "paor worker --app shop:engine --journal postgresql://paor@db/agents --temporal",
     "paor worker --list --json",
 )
-@option("--concurrency", "N", "Runs at a time.", type=click.IntRange(1, 1000), default=4, show_default=True)
+@option("--concurrency N", "Runs at a time.", type=click.IntRange(1, 1000), default=4, show_default=True)
 @option(
-    "--attempts",
-    "N",
+    "--attempts N",
     f"Times that a run is taken up without getting further before it is held back.  [default: {ATTEMPTS}]",
     type=click.IntRange(1, 1000),
 )
 @ACCEPT
-@flag("--temporal", "Have Temporal place the runs; its own settings say where it is.")
-@flag("--until-idle", "End once no run is left but those that wait for a person.")
-@flag("--list", "List the runs in the queue, and drive none.", "listing")
-@option("--release", "RUN", "Have a run that was held back come up again, and drive none.")
+@option("--temporal", "Have Temporal place the runs; its own settings say where it is.")
+@option("--until-idle", "End once no run is left but those that wait for a person.")
+@option("--list", "List the runs in the queue, and drive none.", "listing")
+@option("--release RUN", "Have a run that was held back come up again, and drive none.")
 @QUIET
 @engine_options
 def worker(

@@ -29,7 +29,7 @@ from ...tools.tool import Tool
 from . import terminal as io
 from .journals import busy_timeout_s, reading
 from .json_input import json_value, text_file
-from .options import app_option, flag, journal_given, option, several
+from .options import app_option, journal_given, option, several
 
 
 @contextmanager
@@ -362,18 +362,16 @@ def policy_of(data: object, where: str) -> Policy:
 
 
 ENGINE_FLAGS = several(
-    flag("--web", "Offer web.search, web.scrape and web.crawl; the network is used only with this."),
-    flag("--enrich", "With --web: put the pages first that fit best, with their key points and names."),
-    option("--policy", "FILE", "What may be called, as JSON: the fields of Policy.", callback=_policy_file),
+    option("--web", "Offer web.search, web.scrape and web.crawl; the network is used only with this."),
+    option("--enrich", "With --web: put the pages first that fit best, with their key points and names."),
+    option("--policy FILE", "What may be called, as JSON: the fields of Policy.", callback=_policy_file),
     option(
-        "--mcp",
-        "COMMAND|URL",
+        "--mcp COMMAND|URL...",
         "Tools of an MCP server; a command runs without a shell; repeatable.",
-        multiple=True,
     ),
-    option("--mcp-env", "NAME", "Environment variable to pass to the command.", multiple=True),
-    option("--mcp-header", "NAME=VARIABLE", "Header for the URL, with a variable's value.", multiple=True),
-    flag("--mcp-trust", "Trust the servers' hints about the effects of tools."),
+    option("--mcp-env NAME...", "Environment variable to pass to the command."),
+    option("--mcp-header NAME=VARIABLE...", "Header for the URL, with a variable's value."),
+    option("--mcp-trust", "Trust the servers' hints about the effects of tools."),
     app_option(),
 )
 

@@ -36,7 +36,7 @@ def command(name: str, *examples: str) -> Callable[[Callable[..., int]], click.C
         made = click.command(name, epilog=epilog, context_settings=SETTINGS)(function)
         where = f"Journal file; default $PAOR_JOURNAL or {DEFAULT_JOURNAL}."
         usual = {"envvar": "PAOR_JOURNAL", "default": DEFAULT_JOURNAL}
-        option("--journal", "FILE", where, callback=file_name, is_eager=True, **usual)(made)
+        option("--journal FILE", where, callback=file_name, is_eager=True, **usual)(made)
         what = "Print JSON, the same bytes for the same data."
         click.option("--json", is_flag=True, help=what, expose_value=False, callback=_keep_json)(made)
         return made
@@ -67,14 +67,21 @@ def journal_flag(path: str) -> str:
     return "" if path == usual else f" --journal {shlex.quote(path)}"
 
 
-def option(flag: str, placeholder: str, text: str, *name: str, **more: Any) -> Decorator:
-    """Return an option with a value: its flag, a placeholder, its help, and what else `click.option` takes."""
-    return click.option(flag, *name, metavar=placeholder, help=text, **more)
+def option(form: str, text: str, *name: str, **more: Any) -> Decorator:
+    """
+    Return an option.
 
-
-def flag(name: str, text: str, *parameter: str) -> Decorator:
-    """Return an option without a value: its name, its help, and the name of the parameter if that is another one."""
-    return click.option(name, *parameter, is_flag=True, help=text)
+    Args:
+        form: Its flag, and a placeholder if it has a value: ``--all``, ``--at SEQ``, or ``--app MODULE...`` where it is repeatable.
+        text: Its help.
+        name: Of the parameter, if that is another one.
+        more: What else `click.option` takes.
+    """
+    flag, _, placeholder = form.partition(" ")
+    if not placeholder:
+        return click.option(flag, *name, is_flag=True, help=text, **more)
+    metavar, several = placeholder.removesuffix("..."), placeholder.endswith("...")
+    return click.option(flag, *name, metavar=metavar, help=text, multiple=several, **more)
 
 
 def several(*options: Decorator) -> Decorator:
@@ -85,7 +92,7 @@ def several(*options: Decorator) -> Decorator:
 def app_option(before: str = "", after: str = "") -> Decorator:
     """Return the option ``--app``; its help says something *before* or *after* what it names."""
     what = "Your Engine, or a function f(journal) that returns one."
-    return option("--app", "MODULE:ENGINE", f"{before} {what} {after}".strip())
+    return option("--app MODULE:ENGINE", f"{before} {what} {after}".strip())
 
 
 def pairs(_context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
@@ -111,8 +118,7 @@ def _moment(_context: click.Context, _option: click.Parameter, text: str | None)
 
 
 SINCE = option(
-    "--since",
-    "TIME",
+    "--since TIME",
     "Only runs started since: 2026-05-31, 2026-05-31T18:00, 90m, 12h or 7d.",
     callback=_moment,
 )
@@ -141,15 +147,13 @@ def keep_journals(context: click.Context, option: click.Parameter, value: str | 
 
 
 RUN = click.argument("name", metavar="[RUN]", required=False)
-ALL = flag("--all", "Every run of the journal.", "everything")
-ACCEPT = flag("--accept-changes", "Continue although prompts, tools, policy or code have changed.")
+ALL = option("--all", "Every run of the journal.", "everything")
+ACCEPT = option("--accept-changes", "Continue although prompts, tools, policy or code have changed.")
 REDACT = option(
-    "--redact",
-    "FILE|default",
+    "--redact FILE|default...",
     "Leave out payloads with keys, tokens and passwords; FILE adds rules, one NAME: REGULAR EXPRESSION per line.",
-    multiple=True,
 )
-METADATA = option("--metadata", "K=V", "What to find the run by; repeatable.", multiple=True, callback=pairs)
-QUIET = flag("--quiet", "Tell nothing while the run is driven: no model, no progress.", "-q")
-OUTPUT = option("--output", "FILE", "Write there instead of to standard output.", callback=keep_journals)
-OTHER = option("--other", "FILE", "Journal of B, if it is another one.", is_eager=True)
+METADATA = option("--metadata K=V...", "What to find the run by; repeatable.", callback=pairs)
+QUIET = option("--quiet", "Tell nothing while the run is driven: no model, no progress.", "-q")
+OUTPUT = option("--output FILE", "Write there instead of to standard output.", callback=keep_journals)
+OTHER = option("--other FILE", "Journal of B, if it is another one.", is_eager=True)
