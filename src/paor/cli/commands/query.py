@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from ...states.base.secrets import scrubbed
 from ..support import terminal as io
 from ..support.journals import reading
 from ..support.options import command, option
@@ -70,7 +71,8 @@ def _say_csv(names: Sequence[str], rows: Iterator[Row]) -> None:
     rows = chain([tuple(names)], rows)
     while batch := list(islice(rows, BATCH)):
         text = StringIO()
-        csv.writer(text, lineterminator="\n").writerows([_plain(value) for value in row] for row in batch)
+        plain = scrubbed([[_plain(value) for value in row] for row in batch], io.scrubber())
+        csv.writer(text, lineterminator="\n").writerows(plain)
         io.say_bytes(text.getvalue().encode())
 
 
