@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...fsm.diagrams.overlays import objective_of
-from ...fsm.explain.story import line_wire
+from ...fsm.explain.story import line_wire, objective_of
 from ...fsm.journal.postgres.address import shown
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import STATUSES, Journal
-from ...fsm.lifecycle.subruns import open_question
-from ...fsm.replay.replay import Replay
-from ...fsm.replay.replay import replay as replay_run
+from ...fsm.replay.callers import open_question
 from ...states.base.errors import JournalDamaged, UsageError
 from ...states.run.labels import conversation_of, key_of, value_text
 from ...states.run.phase_names import PHASES
-from ..support.app import EngineOptions, engine_of
 from ..support.journals import ALONE, find_run, reading, short_id
 from ..support.options import METADATA, SINCE, app_option, command, file_name, option
 from ..support.run_summary import question_line
@@ -40,6 +36,9 @@ from ..support.text import (
     table,
     width,
 )
+
+if TYPE_CHECKING:
+    from ...fsm.replay.replay import Replay
 
 SHOWN = 20
 """Runs that a list for people shows by default."""
@@ -74,18 +73,17 @@ def runs(limit: int | None, since: int | None, journal: str, as_json: bool, **wa
     wanted |= {"conversation": conversation, "key": key_of(wanted["key"]), "since": since}
     wanted["metadata"] = {name: _meanings(value) for name, value in wanted["metadata"].items()}
     with reading(journal) as reader:
-        rows = reader.reader.with_objectives(reader.reader.runs(**wanted))
+        rows = reader.reader.runs(**wanted)
+        most = limit if as_json or limit is not None else SHOWN
+        shown = rows[: most or None]
         if as_json:
-            wanted_rows = rows[:limit] if limit else rows
-            say_json(
-                [line_wire(reader.reader, row, open_question(reader.reader, row)) for row in wanted_rows]
-            )
+            shown = reader.reader.with_objectives(shown)
+            say_json([line_wire(reader.reader, row, open_question(reader.reader, row)) for row in shown])
             return OK
         if not rows:
             asked = any(value for value in wanted.values())
             tell(f"{reader.path}: the journal holds no {'such run' if asked else 'run yet'}")
             return OK
-        shown = rows[: SHOWN if limit is None else limit or len(rows)]
         head, *lines = table(RUN_COLUMNS, [_run_cells(reader, row) for row in shown])
         questions = [_asked_lines(reader, row) for row in shown]
     say(head, *chain.from_iterable([line, *more] for line, more in zip(lines, questions, strict=True)))
@@ -170,14 +168,24 @@ def replay(name: str | None, app: str | None, repro: str | None, journal: str, a
 
     Exit codes: 0 identical, or no longer fails; 3 diverged, or still fails; 4 a run whose record cannot be read.
     """
+    from ...fsm.replay.replay import Replay  # with all that decides, which a list of runs does not need
+    from ...fsm.replay.replay import replay as replay_run
+
     if repro is not None:
         if name is not None:
             raise UsageError("--repro goes without a run: the file holds all steps")
         from .fuzz import replay_repro
 
         return replay_repro(repro, app, as_json=as_json)
-    with EngineOptions(journal, app).looking() as reader:
-        engine = engine_of(app, reader) if app is not None else None
+    with ExitStack() as stack:
+        engine = None
+        if app is None:
+            reader = stack.enter_context(reading(journal))
+        else:
+            from ..support.app import EngineOptions, engine_of
+
+            reader = stack.enter_context(EngineOptions(journal, app).looking())
+            engine = engine_of(app, reader)
         rows = [find_run(reader, name)] if name is not None else list(reversed(reader.runs()))
         replays: list[Replay | str] = []
         for row in rows:

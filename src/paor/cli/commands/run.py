@@ -23,8 +23,8 @@ from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.fallback import is_owed
 from ...fsm.lifecycle.options import OPTIONS, Use
 from ...fsm.lifecycle.resume import timeout_answer
-from ...fsm.lifecycle.subruns import runs_of, unfinished_called, used_tools, waits_for_called
 from ...fsm.machine.host_rows import NO_HOST
+from ...fsm.replay.callers import runs_of, unfinished_called, used_tools, waits_for_called
 from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.events import RunEnded, RunStarted
 from ...fsm.runtime.ports import SystemClock

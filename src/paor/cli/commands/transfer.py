@@ -17,7 +17,6 @@ from ...fsm.transfer.line_format import LINE_BYTES_MAX
 from ...fsm.transfer.redaction import Redaction, rules_of_text
 from ...states.base.errors import PaorError, UsageError
 from ..support.journals import busy_timeout_s, find_run, reading
-from ..support.json_input import text_file
 from ..support.options import OUTPUT, command, option
 from ..support.streams import OK, keep_journals, reason, say_either, say_or_write
 from ..support.text import count
@@ -76,6 +75,8 @@ def redaction_given(given: tuple[str, ...]) -> Redaction | None:
     rules: dict[str, str] = {}
     for name in given:
         if name != "default":
+            from ..support.json_input import text_file  # with what starts runs
+
             rules |= rules_of_text(text_file(name), name)
     return Redaction(rules) if given else None
 

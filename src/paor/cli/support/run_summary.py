@@ -11,6 +11,7 @@ from ...fsm.explain.story import Story, is_given, policy_of, story, used_of
 from ...fsm.journal.erasure_log import numbers_of
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import Journal
+from ...fsm.replay.callers import open_question, waiting_called
 from ...prompts.clients.settings import environment_secrets
 from ...states.base.secrets import Scrubber
 from ...states.records.outcomes import cached_share
@@ -38,18 +39,12 @@ from .text import (
 
 def asking(journal: Journal, row: RunRow) -> RunRow:
     """Return the run whose question a waiting run waits for: one that it has called, else the run itself."""
-    from ...fsm.lifecycle.subruns import waiting_called
-
     called = waiting_called(journal.reader, row)
     return journal.run(called) if called is not None else row
 
 
 def story_of(journal: Journal, row: RunRow) -> Story:
     """Return the story of a run with its open question."""
-    if row.status != "waiting":
-        return story(journal.reader, row)
-    from ...fsm.lifecycle.subruns import open_question  # with which runs can be driven, too
-
     return story(journal.reader, row, open_question(journal.reader, row))
 
 
