@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from ..fsm.explain.why import why as explain
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow
 from ..fsm.journal_api import STATUSES
-from ..fsm.lifecycle.subruns import open_question
+from ..fsm.replay.callers import open_question
 from ..fsm.replay.replay import Replay, replay
 from ..fsm.verify.verify import Defect, verify_journal
 from ..states.base.errors import JournalBusy, PaorError, UnknownRun, UsageError
@@ -107,7 +107,7 @@ def show(reader: JournalReader, arguments: Mapping[str, Any]) -> Answer:
     end = min(count, first + int(arguments.get("limit", ROWS_LIMIT)))
     more = f"there are rows {end} to {count - 1}: first={end}" if end < count else None
     calls = [call for call in told.calls if first <= call.seq < end]
-    return replace(told, rows=told.rows[first:end], calls=calls).wire() | {"more": more}, told.tools
+    return told._replace(rows=told.rows[first:end], calls=calls).wire() | {"more": more}, told.tools
 
 
 def _placed(row: RunRow, count: int, wanted: int) -> int:

@@ -17,7 +17,7 @@ from ...fsm.engine import Engine
 from ...fsm.explain.why import why as explain
 from ...fsm.journal.rows import RunRow
 from ...fsm.lifecycle.arguments import offered_tools
-from ...fsm.lifecycle.subruns import open_question
+from ...fsm.replay.callers import open_question
 from ...fsm.runtime.result import Result
 from ...states.base.errors import AlreadyAnswered, ConversationBusy, JournalError, PaorError, UsageError
 from ...states.records.questions import Question

@@ -11,7 +11,6 @@ import click
 from ...fsm.report.html import report_texts
 from ...inspect import naming_the_extra
 from ..support import terminal as io
-from ..support.app import EngineOptions
 from ..support.journals import busy_timeout_s, find_run, reading
 from ..support.options import ALL, OUTPUT, REDACT, RUN, app_option, command, option
 from .transfer import redaction_given
@@ -52,6 +51,8 @@ def inspect(
         from ...inspect.actions import Acting, AsRecorded, ByEngine
         from ...inspect.application import Inspector
         from ...inspect.server import listen, run
+    from ..support.app import EngineOptions
+
     access = access_of(None, hosts=hosts, allow_remote=allow_remote)
     with contextlib.ExitStack() as stack:
         acting: Acting | None = None

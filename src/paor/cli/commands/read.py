@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
-from typing import Any
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...fsm.diagrams.overlays import objective_of
-from ...fsm.explain.story import line_wire
+from ...fsm.explain.story import line_wire, objective_of
 from ...fsm.journal.postgres.address import shown
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import STATUSES, Journal
-from ...fsm.lifecycle.subruns import open_question
-from ...fsm.replay.replay import Replay
-from ...fsm.replay.replay import replay as replay_run
+from ...fsm.replay.callers import open_question
 from ...states.base.errors import JournalDamaged, UsageError
 from ...states.run.labels import conversation_of, key_of, value_text
 from ...states.run.phase_names import PHASES
 from ..support import terminal as io
-from ..support.app import EngineOptions, engine_of
 from ..support.journals import ALONE, find_run, reading, short_id
 from ..support.options import METADATA, RUN, SINCE, app_option, command, file_name, option
 from ..support.run_text import question_line
+
+if TYPE_CHECKING:
+    from ...fsm.replay.replay import Replay
 
 SHOWN = 20
 """Runs that a list for people shows by default."""
@@ -60,17 +59,18 @@ def runs(limit: int | None, since: int | None, journal: str, **wanted: Any) -> i
     wanted["metadata"] = {name: _meanings(value) for name, value in wanted["metadata"].items()}
     with reading(journal) as opened:
         reader = opened.reader
-        rows = reader.with_objectives(reader.runs(**wanted))
+        rows = reader.runs(**wanted)
+        most = limit if io.wants_json() or limit is not None else SHOWN
+        some = rows[: most or None]
         if io.wants_json():
-            chosen = rows[:limit] if limit else rows
-            io.say_json([line_wire(reader, row, open_question(reader, row)) for row in chosen])
+            some = reader.with_objectives(some)
+            io.say_json([line_wire(reader, row, open_question(reader, row)) for row in some])
             return io.OK
         if not rows:
             io.tell(
                 f"{opened.path}: the journal holds no {'such run' if any(wanted.values()) else 'run yet'}"
             )
             return io.OK
-        some = rows[: SHOWN if limit is None else limit or len(rows)]
         head, *lines = io.table(RUN_COLUMNS, [_run_cells(opened, row) for row in some])
         said = [head]
         for row, line in zip(some, lines, strict=True):
@@ -151,6 +151,9 @@ def replay(name: str | None, app: str | None, repro: str | None, journal: str) -
 
     Exit codes: 0 identical, or no longer fails; 3 diverged, or still fails; 4 a run whose record cannot be read.
     """
+    from ...fsm.replay.replay import Replay  # with all that decides, which a list of runs does not need
+    from ...fsm.replay.replay import replay as replay_run
+
     if repro is not None:
         if name is not None:
             raise UsageError("--repro goes without a run: the file holds all steps")
@@ -159,8 +162,15 @@ def replay(name: str | None, app: str | None, repro: str | None, journal: str) -
         return replay_repro(repro, app)
     replays: list[Replay] = []
     unreadable: dict[str, str] = {}
-    with EngineOptions(journal, app).looking() as reader:
-        engine = engine_of(app, reader) if app is not None else None
+    with ExitStack() as stack:
+        engine = None
+        if app is None:
+            reader = stack.enter_context(reading(journal))
+        else:
+            from ..support.app import EngineOptions, engine_of
+
+            reader = stack.enter_context(EngineOptions(journal, app).looking())
+            engine = engine_of(app, reader)
         for row in [find_run(reader, name)] if name is not None else list(reversed(reader.runs())):
             try:
                 replays.append(replay_run(reader, row.run_id, engine))

@@ -23,7 +23,8 @@ from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.fallback import is_owed
 from ...fsm.lifecycle.options import OPTIONS, Use
 from ...fsm.lifecycle.resume import timeout_answer
-from ...fsm.lifecycle.subruns import (
+from ...fsm.machine.host_rows import NO_HOST
+from ...fsm.replay.callers import (
     open_question,
     runs_of,
     unfinished_called,
@@ -31,7 +32,6 @@ from ...fsm.lifecycle.subruns import (
     waiting_called,
     waits_for_called,
 )
-from ...fsm.machine.host_rows import NO_HOST
 from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.events import RunEnded, RunStarted
 from ...fsm.runtime.ports import SystemClock

@@ -17,7 +17,6 @@ from ...fsm.transfer.redaction import Redaction, rules_of_text
 from ...states.base.errors import PaorError, UsageError
 from ..support import terminal as io
 from ..support.journals import busy_timeout_s, find_run, reading
-from ..support.json_input import text_file
 from ..support.options import ALL, OUTPUT, REDACT, command, option
 
 
@@ -67,6 +66,8 @@ def redaction_given(given: tuple[str, ...]) -> Redaction | None:
     rules: dict[str, str] = {}
     for name in given:
         if name != "default":
+            from ..support.json_input import text_file  # with what starts runs
+
             rules |= rules_of_text(text_file(name), name)
     return Redaction(rules) if given else None
 

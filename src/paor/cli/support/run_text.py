@@ -11,6 +11,7 @@ from ...fsm.explain.story import RowTexts, Story, StoryRow, is_given, policy_of,
 from ...fsm.journal.erasure_log import numbers_of
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import Journal
+from ...fsm.replay.callers import open_question
 from ...states.records.outcomes import cached_share
 from ...states.records.questions import Question
 from ...states.run.reasons import REASONS
@@ -38,10 +39,6 @@ _MARKS = {True: ("met", "good"), False: ("not met", "warn"), None: ("open", "")}
 
 def story_of(journal: Journal, row: RunRow) -> Story:
     """Return the story of a run with its open question."""
-    if row.status != "waiting":
-        return story(journal.reader, row)
-    from ...fsm.lifecycle.subruns import open_question  # with which runs can be driven, too
-
     return story(journal.reader, row, open_question(journal.reader, row))
 
 
