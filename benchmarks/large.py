@@ -1,16 +1,23 @@
 """
-A journal of any number of rows for the benchmarks, quickly: ``python benchmarks/large.py FILE [ROWS]``.
+A journal of any number of rows for the benchmarks, quickly: ``python benchmarks/large.py FILE [ROWS]``; what reading one costs: ``--reading RUNS``.
 
 Runs of the engine are recorded once, a long one of 10,001 rows and a hundred of 101; then they are copied under new run
 ids, with their hashes recomputed, until there are enough rows. So every row, payload and document is a real one.
+
+``--reading`` records two journals of runs of 16 rows, the second with four times as many, and one run of 10,001 rows; it prints what the
+commands that read them take, and the ratios: 4 is linear. A replayed run cannot be a copy, which has another id.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
+import os
 import sqlite3
+import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -37,7 +44,7 @@ ROOT = [
 
 def write_large_journal(path: Path, rows: int) -> int:
     """Write a new journal of at least *rows* transitions to *path*; return how many there are."""
-    record(path, long=LONG if rows >= 30_000 else 0, shorts=min(SHORTS, -(-rows // 101)))
+    record(path, *([(LONG, 1)] if rows >= 30_000 else []), (SHORT, min(SHORTS, -(-rows // 101))))
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("PRAGMA synchronous = OFF")
     connection.execute("PRAGMA journal_mode = DELETE")
@@ -58,14 +65,13 @@ def write_large_journal(path: Path, rows: int) -> int:
     return count
 
 
-def record(path: Path, *, long: int, shorts: int) -> None:
-    """Record the runs that are copied."""
-    for iterations, times in ((long, 1), (SHORT, shorts)):
-        if iterations:
-            with engine(path, durability="off", iterations=iterations) as host:
-                for number in range(times):
-                    run = host.run(f"Read all pages of contract {number}", ["every page is read"])
-                    assert run.state == "Done", run
+def record(path: Path, *runs: tuple[int, int]) -> None:
+    """Record runs, given as iterations of each and how many there are."""
+    for iterations, times in runs:
+        with engine(path, durability="off", iterations=iterations) as host:
+            for number in range(times):
+                run = host.run(f"Read all pages of contract {number}", ["every page is read"])
+                assert run.state == "Done", run
 
 
 def _rows(connection: sqlite3.Connection, run: int) -> Rows:
@@ -107,5 +113,57 @@ def _copy(connection: sqlite3.Connection, spec: dict[str, object], run: int, row
         )
 
 
+def reading(folder: Path, runs: int) -> None:
+    """Print what commands take that read all runs of a journal, of a quarter of them and of all; and those that read a long run."""
+    few, many, long = (folder / f"{name}.db" for name in ("few", "many", "long"))
+    record(few, (3, runs // 4))
+    record(many, (3, runs))
+    record(long, (LONG, 1))
+    print(f"{'processor seconds, peak memory in MB':<40}{runs // 4:>14,} runs{runs:>14,} runs   ratio")
+    for command in (["report", "--all"], ["export", "--all"], ["verify"], ["runs", "--limit", "0"]):
+        output = ["--output", str(folder / "output")] if "--all" in command else []
+        (less, low), (more, high) = (taken(path, *command, *output) for path in (few, many))
+        print(
+            f"{' '.join(command):<40}{less:>12.2f}{low:>6.0f} {more:>13.2f}{high:>6.0f}   {more / less:.2f}"
+        )
+    (shown, _), (replayed, _) = (taken(long, name, "last") for name in ("show", "replay"))
+    print(f"{'show of 10,001 rows / their replay':<40}{shown / replayed:>19.2f}")
+    start, imports = (
+        taken(few, "show", "last")[0],
+        _used([sys.executable, "-c", "import click, pydantic.types"])[0],
+    )
+    print(f"{'show of a run, seconds; / click, pydantic':<40}{start:>19.2f}   {start / imports:.2f}")
+
+
+def taken(path: Path, *words: str) -> tuple[float, float]:
+    """Return processor seconds and most memory in MB of one command on a journal, the best of three where it is short."""
+    command = [sys.executable, "-m", "paor", *words, "--journal", str(path)]
+    first = _used(command)
+    return first if first[0] > 5 else min(first, _used(command), _used(command))
+
+
+def _used(command: list[str]) -> tuple[float, float]:
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(child.pid, 0)
+    assert status == 0, command
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
+def main() -> None:
+    """Write a journal, or measure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("file", nargs="?", type=Path)
+    parser.add_argument("rows", nargs="?", type=int, default=1_000_000)
+    parser.add_argument("--reading", metavar="RUNS", type=int)
+    options = parser.parse_args()
+    if options.reading:
+        with tempfile.TemporaryDirectory(prefix="paor-bench-") as folder:
+            reading(Path(folder), options.reading)
+    elif options.file is None:
+        parser.error("a FILE, or --reading")
+    else:
+        print(write_large_journal(options.file, options.rows))
+
+
 if __name__ == "__main__":
-    print(write_large_journal(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000))
+    main()

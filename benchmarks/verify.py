@@ -11,10 +11,8 @@ import argparse
 import hashlib
 import json
 import os
-import resource
 import sqlite3
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,7 +20,7 @@ from contextlib import closing
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from large import write_large_journal
+from large import taken, write_large_journal
 
 Row = tuple[str, str, str]
 
@@ -65,7 +63,7 @@ def measured(path: Path, pairs: int) -> list[Row]:
         ("seconds a million rows, processor", f"{processor / rows * 1e6:.1f}", "<= 15"),
         ("seconds a million rows, wall", f"{wall / rows * 1e6:.1f}", "<= 15"),
         ("the floor's seconds a million rows, processor", f"{least / rows * 1e6:.1f}", ""),
-        ("peak memory of paor verify", f"{_peak(path):.0f} MB", "<= 100 MB"),
+        ("peak memory of paor verify", f"{taken(path, 'verify')[1]:.0f} MB", "<= 100 MB"),
     ]
 
 
@@ -93,13 +91,6 @@ def _timed(function: object, path: Path) -> tuple[float, float]:
     wall, processor = time.perf_counter(), time.process_time()
     function(path)
     return time.perf_counter() - wall, time.process_time() - processor
-
-
-def _peak(path: Path) -> float:
-    """Return the most memory that the command takes, in MB."""
-    command = [sys.executable, "-m", "paor", "verify", "--journal", str(path)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
 
 
 if __name__ == "__main__":

@@ -33,23 +33,43 @@ from ..support.cli_support import (
 LOADED = """import sys
 from paor.cli import main
 try:
-    main(["show"])
+    main(sys.argv[1:])
 except SystemExit as end:
     assert not end.code
 print(sorted(sys.modules), file=sys.stderr)
 """
 
+DRIVES = {
+    "asyncio",
+    "rich.console",
+    "paor.fsm.engine",
+    "paor.fsm.lifecycle",
+    "paor.fsm.runtime",
+    "paor.tools.tool",
+}
+DECIDES = {"transitions", "paor.fsm.machine.machine", "paor.fsm.replay.restore", "paor.fsm.diagrams"}
 
-def test_showing_a_run_loads_nothing_that_drives_one(shell: Shell) -> None:
-    """Most of what `show` costs is what it loads: no engine, no machine, no event loop, and nothing that draws."""
+
+@pytest.mark.parametrize(
+    ("words", "unwanted"),
+    [
+        ("show", DRIVES | DECIDES),
+        ("runs", DRIVES | DECIDES),
+        ("verify", DRIVES | DECIDES),
+        ("export", DRIVES | DECIDES),
+        ("why last", DRIVES),
+        ("replay", DRIVES),
+        ("report --output page.html", DRIVES),
+    ],
+)
+def test_reading_a_run_loads_nothing_that_drives_one(shell: Shell, words: str, unwanted: set[str]) -> None:
+    """Most of what a look at a run costs is what it loads: no engine and no event loop, and no machine where nothing is derived."""
     given_run(shell)
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED], cwd=shell.folder, capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", LOADED, *words.split()]
+    done = subprocess.run(command, cwd=shell.folder, capture_output=True, text=True, check=True)
     loaded = set(re.findall(r"'([\w.]+)'", done.stderr))
     assert "paor.fsm.journal_api" in loaded
-    unwanted = ("asyncio", "rich.console", "transitions", "paor.fsm.engine", "paor.fsm.machine.machine")
-    assert not loaded.intersection((*unwanted, "paor.fsm.lifecycle", "paor.fsm.replay", "paor.fsm.diagrams"))
+    assert not loaded & unwanted
 
 
 def test_show_names_the_runs_that_a_run_has_called_and_who_has_called_it(shell: Shell) -> None:
@@ -187,12 +207,13 @@ def test_show_of_a_run_without_rows_or_actions(shell: Shell, shop: str) -> None:
     assert "Planning (nobody drives it)" in shell("runs").out
 
 
-def test_steps_is_one_line_for_each_action(shell: Shell) -> None:
+def test_steps_is_each_call_with_what_came_of_it(shell: Shell) -> None:
+    """As `show` has them above the rows, with what the model decided then."""
     given_run(shell)
-    head, line = shell("show", "--steps").out.splitlines()
-    assert head.split() == ["#", "tool", "outcome", "docs", "label", "summary"]
-    assert line.split()[:5] == ["1", "ai.process", "ok", "1", "round1_task1_action1_text"]
-    assert line.endswith(f"{TEXT} → stop: enough")
+    head, *lines = shell("show", "--steps").out.splitlines()
+    assert head.split()[:4] == ["1", "ai.process", "(read)", "ok"]
+    assert lines[-2:] == [f"     result: 1 document: {TEXT}", "     then: stop: enough"]
+    assert "\n".join([head, *lines]) in shell("show").out
     [action] = shell("show", "--steps", "--json").json
     assert action["documents"] == ["docItem:round1_task1_action1_text#0 text.md"]
     assert action["result"] == f"1 document: {TEXT}" and action["decision"] == "stop: enough"

@@ -8,6 +8,7 @@ from paor.fsm.journal.read_ahead import ReadAhead
 from paor.fsm.journal.reader import JournalReader
 from paor.fsm.journal.rows import Transition
 from paor.fsm.journal.sqlite.source import SqliteSource
+from paor.fsm.replay.payload_window import PayloadWindow
 from paor.fsm.report.html import content_policy, page_html, page_texts, report_texts
 from paor.fsm.report.run_view import CHUNK, RunView
 from paor.fsm.report.view import JournalView

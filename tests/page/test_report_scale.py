@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paor import Journal, ScriptedModel, report
+from paor import Journal, Limits, ScriptedModel, replay, report
 
 from ..support.worlds import CONTINUE, JOURNAL, READ, SELECT, STOP, SUCCESS, engine
 from .inside import (
     Known,
+    PayloadWindow,
     ReadAhead,
     RunDefects,
     SqliteSource,
@@ -175,6 +176,32 @@ def test_a_prompt_is_found_from_the_one_before_it(drawn: list[tuple[int, int, in
         rows.looked = 0
         assert prompt_places(rows, row, known) == whole and len(whole) == lengths[seq + 1]
         assert rows.looked <= 1
+
+
+def test_a_replay_compares_a_message_of_a_conversation_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where requests that show no conversation stand between those that do: twice the steps are twice the messages."""
+    compared: list[int] = []
+    is_text = PayloadWindow.is_text
+
+    def counted(self: PayloadWindow, payload: Any, *given: Any) -> bool:
+        compared.append(payload.n)
+        return is_text(self, payload, *given)
+
+    monkeypatch.setattr(PayloadWindow, "is_text", counted)
+    counts = []
+    for steps in (10, 20, 30):
+        folder = tmp_path / str(steps)
+        folder.mkdir()
+        script = [reply for page in range(steps) for reply in (*READ(page), CONTINUE)]
+        with engine(folder, [*script[:-1], STOP, SUCCESS], limits=Limits(max_steps=steps)) as host:
+            run = host.run("Read all pages")
+            assert run.steps == steps
+            compared.clear()
+            assert replay(host.journal, run.run_id).identical
+        counts.append(len(compared))
+    assert counts[2] - counts[1] == counts[1] - counts[0] < 10 * 10
 
 
 def _row(seq: int, request: dict[str, Any]) -> Transition:

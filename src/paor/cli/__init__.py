@@ -9,6 +9,7 @@ May import `paor.cli.support` and `states`; the commands are named by texts in `
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -32,9 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import click
 
     from ..states.base.errors import PaorError
-    from .support import streams as io
+    from .support import terminal as io
 
     io.prepare_streams()
+    if arguments is None:
+        gc.set_threshold(20_000)  # circles are few here, and looking for them took a twentieth of the time
     given = list(sys.argv[1:] if arguments is None else arguments)
     if asked := os.environ.get(COMPLETE_VARIABLE):
         from click.shell_completion import shell_complete

@@ -26,7 +26,7 @@ from ..fsm.lifecycle.fork import calls_after, fork_acquisition
 from ..fsm.lifecycle.options import ResumeOptions
 from ..fsm.lifecycle.recover import OptionsOfRun
 from ..fsm.lifecycle.runner import Runner
-from ..fsm.lifecycle.subruns import outermost
+from ..fsm.replay.callers import outermost
 from ..fsm.runtime.logs import LOGGER
 from ..states.base.errors import AlreadyAnswered, LeaseHeld, PaorError
 from ..states.records.questions import Answer

@@ -17,7 +17,7 @@ from typing import Any
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow
 from ..fsm.journal_api import Journal
-from ..fsm.lifecycle.subruns import waits_for_called
+from ..fsm.replay.callers import waits_for_called
 from ..fsm.report.run_view import RunView
 from ..fsm.report.view import JournalView
 from ..states.base.errors import UnknownRun, UsageError

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..fsm.journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..fsm.journal.rows import transition_of
-from ..fsm.lifecycle.subruns import called_runs, outermost
+from ..fsm.replay.callers import called_runs, outermost
 from .content import Cleaner
 from .run_spans import RunSpans, facts_of
 from .span import Span

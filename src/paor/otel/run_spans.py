@@ -22,7 +22,7 @@ from ..fsm.explain.story import RowReader, StoryRow, spec_of
 from ..fsm.journal.prompts import Known, prompt_places, told_messages, with_summary
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow, Transition
-from ..fsm.lifecycle.subruns import caller_of, outermost
+from ..fsm.replay.callers import caller_of, outermost
 from ..states.run.phase_names import EXECUTING, FAILED, FINAL
 from ..states.run.spec import Spec
 from ..states.run.state import Change

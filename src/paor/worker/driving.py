@@ -18,7 +18,7 @@ from ..fsm.lifecycle.look import asked_at, result_now
 from ..fsm.lifecycle.options import ResumeOptions
 from ..fsm.lifecycle.resume import Continuation, continuation
 from ..fsm.lifecycle.runner import Left, Runner, leaving
-from ..fsm.lifecycle.subruns import asking_run, called_runs
+from ..fsm.replay.callers import asking_run, called_runs
 from ..fsm.replay.restore import restore_run
 from ..fsm.runtime.result import Result
 from ..fsm.runtime.run_context import Leaves

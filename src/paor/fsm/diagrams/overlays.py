@@ -6,15 +6,15 @@ All of it raises `UnknownRun` where there is no such run, and `JournalDamaged` w
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Protocol, get_args
 
-from ...states.base.errors import JournalDamaged, UsageError
+from ...states.base.errors import UsageError
 from ..explain.coverage import Coverage, coverage
 from ..explain.diff import RunDiff, diff
 from ..explain.divergence import CAUSES
+from ..explain.story import objective_of
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.rows import RunRow, Transition
 from ..machine.machine import MACHINE, Machine
@@ -154,17 +154,6 @@ def coverage_of(journal: JournalReader, run_ids: Sequence[str] | None = None) ->
     found = coverage(of_the_standard_one())
     found = replace(found, runs=sum(machines[row.run] is MACHINE for row in runs))
     return sum((coverage(taken, machine=machine) for machine, taken in others.items()), start=found)
-
-
-def objective_of(journal: JournalReader, row: RunRow) -> str | None:
-    """Return the objective of a run, None once erased; read without building the whole spec."""
-    body = journal.payload(row.run, journal.root_columns(row.run)["spec_payload"]).body
-    if body is None:
-        return None
-    try:
-        return str(json.loads(body)["objective"])
-    except (LookupError, ValueError, TypeError):
-        raise JournalDamaged(f"run {row.run_id}: its spec cannot be read; run: paor verify") from None
 
 
 def _title(journal: JournalReader, row: RunRow) -> str:

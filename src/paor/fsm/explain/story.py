@@ -16,10 +16,9 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from operator import attrgetter, sub
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 from pydantic import ValidationError
@@ -65,8 +64,7 @@ def _word(value: object) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else name_of(value)
 
 
-@dataclass(frozen=True, slots=True)
-class StoryRow:
+class StoryRow(NamedTuple):
     """
     One row of a run.
 
@@ -122,7 +120,7 @@ class StoryRow:
         return dict(zip(_TOLD, _told(self), strict=True))
 
 
-_TOLD = tuple(field.name for field in fields(StoryRow) if field.name not in ("facts", "taken"))
+_TOLD = tuple(name for name in StoryRow._fields if name not in ("facts", "taken"))
 _told = attrgetter(*_TOLD)
 
 
@@ -417,8 +415,7 @@ def deciding(
 # -- the texts of a row ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class RowTexts:
+class RowTexts(NamedTuple):
     """
     The texts that a row refers to; None for one that was erased.
 
@@ -448,7 +445,7 @@ class RowTexts:
 
     def wire(self) -> dict[str, Any]:
         """Return the JSON form, keys as the attributes, without the prompt before."""
-        data = asdict(self) | {name: list(getattr(self, name)) for name in ("prompt", "roles", "inner")}
+        data = self._asdict() | {name: list(getattr(self, name)) for name in ("prompt", "roles", "inner")}
         del data["before"]
         return data
 
@@ -550,14 +547,24 @@ def totals_of(reader: JournalReader, row: RunRow) -> dict[str, Any]:
     return dict.fromkeys(names, 0) | {"cached_share": 0.0}
 
 
+def objective_of(reader: JournalReader, row: RunRow) -> str | None:
+    """Return the objective of a run, None once erased; read without building the whole spec."""
+    body = reader.payload(row.run, reader.root_columns(row.run)["spec_payload"]).body
+    if body is None:
+        return None
+    try:
+        return str(orjson.loads(body)["objective"])
+    except (LookupError, ValueError, TypeError):
+        raise JournalDamaged(f"run {row.run_id}: its spec cannot be read; run: paor verify") from None
+
+
 def line_wire(reader: JournalReader, row: RunRow, question: Question | None) -> dict[str, Any]:
     """Return what a list says of one run that waits for *question*."""
     waits = question.wire() if question is not None else None
     return run_wire(row) | {"waiting_for": waits, "used": totals_of(reader, row)}
 
 
-@dataclass(frozen=True, slots=True)
-class Used:
+class Used(NamedTuple):
     """
     What is used of something that can have a limit.
 
@@ -642,8 +649,7 @@ SETTINGS = (
 """What a run was started with, as far as the story shows it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
+class Story(NamedTuple):
     """
     What every screen says of a run.
 
@@ -691,7 +697,7 @@ class Story:
             "means": REASONS.get(self.run.reason or ""),
             "spec": settings,
             "policy": policy_of(self.spec) if self.spec is not None else None,
-            "used": [asdict(item) for item in used_of(self.spec, self.last)],
+            "used": [item._asdict() for item in used_of(self.spec, self.last)],
             "criteria": list(self.criteria),
             "answer": self.answer or None,
             "waiting_for": self.question.wire() if self.question else None,

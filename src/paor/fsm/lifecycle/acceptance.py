@@ -9,13 +9,13 @@ from ...states.run.state import Run
 from ..journal.payloads import JSON
 from ..machine.decide import machine_told
 from ..machine.table import fingerprint
+from ..replay.callers import unfinished_called
 from ..replay.restore import restore_run
 from ..runtime.run_context import RunContext
 from ..versioning.amendments import amendment
 from ..versioning.changes import ChangedPart, changes_of
 from ..versioning.fingerprints import fingerprints_of
 from .runner import Runner
-from .subruns import unfinished_called
 
 
 def refusal(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from ..journal.rows import RunRow
+from ..replay.callers import unfinished_called
 from ..replay.restore import restore_run
 from ..runtime.result import Result, result_of_run
 from .runner import Acquisition, Runner
-from .subruns import unfinished_called
 
 
 def cancel(runner: Runner, run_id: str) -> Result:

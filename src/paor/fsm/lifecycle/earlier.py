@@ -34,9 +34,10 @@ from ..journal.payloads import Payload, as_text
 from ..journal.prompts import prompt_places
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
+from ..replay.callers import runs_of
 from ..replay.restore import restore_run
 from .start import WorkflowPosition
-from .subruns import documents_from, runs_of
+from .subruns import documents_from
 from .told import Earlier, Told
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from ...states.base.errors import Erased, JournalDamaged
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
+from ..replay.callers import asking_run, caller_of
 from ..replay.restore import restore_run
 from ..runtime.logs import LOGGER
 from ..runtime.result import Result, result_of_run
-from .subruns import asking_run, caller_of, with_question
+from .subruns import with_question
 
 
 def result_now(journal: JournalReader, run_id: str) -> Result:

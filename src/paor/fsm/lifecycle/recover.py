@@ -15,11 +15,11 @@ from typing import overload
 from ...states.base.errors import Erased, LeaseHeld, PaorError
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
+from ..replay.callers import asking_run, caller_of, unfinished_called
 from ..runtime.result import Result
 from .options import ResumeOptions
 from .resume import Continuation, aperformed, continuation, is_overdue, performed
 from .runner import Runner
-from .subruns import asking_run, caller_of, unfinished_called
 
 OptionsOfRun = Callable[[RunRow], ResumeOptions]
 """Returns what a run is resumed with, such as its connections, which are never in a journal."""

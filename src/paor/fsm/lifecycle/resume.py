@@ -23,6 +23,7 @@ from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager
 from ..journal.reader import JournalReader
 from ..journal.rows import RunRow
+from ..replay.callers import asking_run, called_runs, waiting_called, waits_for_called
 from ..replay.restore import restore_run
 from ..runtime.events import Event, RunEnded, RunStarted
 from ..runtime.loop import Steps, steps
@@ -35,7 +36,7 @@ from .background import AsyncEvents, Events
 from .options import NOTHING_GIVEN, AnswerOptions, ResumeOptions, checked_options, clean_text
 from .output_type import output_schema_of
 from .runner import Acquisition, Runner, leaving
-from .subruns import asking_run, called_runs, waiting_called, waits_for_called, with_question
+from .subruns import with_question
 
 REASON_CHARS = 2000
 ACTOR_CHARS = 200

@@ -32,6 +32,7 @@ from ..journal.run_queue import RunQueue
 from ..journal.store import JournalStore
 from ..machine.decide import machine_of
 from ..machine.properties import Promises
+from ..replay.callers import caller_of, pending_call
 from ..replay.happened import recorded
 from ..replay.restore import restore_run, stager_of
 from ..runtime.channel import Channel
@@ -50,7 +51,7 @@ from .fallback import fallback_spec, is_owed
 from .listening import listening_of
 from .settings import EngineSettings
 from .start import NewRun, in_turn, input_references
-from .subruns import TASKS, RunDriver, RunTool, bound_tool, caller_of, pending_call
+from .subruns import TASKS, RunDriver, RunTool, bound_tool
 from .told import Earlier
 
 Acquisition = Callable[[], tuple[RunContext, Steps]]

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from operator import attrgetter
 from typing import Any, TypeAlias
 
 import orjson
@@ -189,7 +190,7 @@ def compare_prompt(
     if len(messages) != len(recorded):
         yield Divergence(row.seq, "request.prompt", f"{len(recorded)} messages", f"{len(messages)} messages")
         return
-    begin, differs = journal.begins_as_before(recorded, messages), not whole
+    begin, differs = journal.begins_as_before(request.kind, recorded, messages), not whole
     for (number, place, role), message in zip(recorded[begin:], messages[begin:], strict=True):
         if role and role != message.role:
             differs = True
@@ -204,7 +205,7 @@ def compare_prompt(
         where = f"{message.role} message, template {template_of(request.kind, run)}"
         yield Divergence(row.seq, "request.prompt", *_prompt_difference(payload, place, message.body), where)
     if not differs:
-        journal.same_prompt = recorded, messages
+        journal.same_prompts[request.kind] = recorded, messages
 
 
 def _compare_reservation(run: Run, row: Transition, prompt_size: int) -> Iterator[Divergence]:
@@ -245,21 +246,25 @@ def request_facts(request: Request) -> dict[str, Any]:
     return {"kind": "none"}
 
 
+_BOOL = {bool}
+_columns = attrgetter(*COLUMNS)
+
+
 def compare_decision(
     journal: PayloadWindow, run: Run, row: Transition, decision: Decision
 ) -> Iterator[Difference]:
     for name, found in (("trigger", decision.row.trigger), ("dest", decision.row.dest)):
         if getattr(row, name) != found:
             yield Divergence(row.seq, name, str(getattr(row, name)), found)
-    if canonical(dict(row.guards)) != canonical(decision.guards):
+    if row.guards != decision.guards or not _BOOL.issuperset(map(type, row.guards.values())):
         for guard in sorted({*row.guards, *decision.guards}):
             old, new = row.guards.get(guard), decision.guards.get(guard)
             if old is not new:
                 yield Divergence(row.seq, f"guards.{guard}", str(old), str(new))
     counters, others = decision.counters, counters_text(decision.counters)
-    for name in COLUMNS:
-        if getattr(row, name) != getattr(counters, name):
-            yield Divergence(row.seq, name, str(getattr(row, name)), str(getattr(counters, name)))
+    for name, old, new in zip(COLUMNS, _columns(row), _columns(counters), strict=True):
+        if old != new:
+            yield Divergence(row.seq, name, str(old), str(new))
     if canonical(dict(row.counters)) != others:
         yield from _compare_maps(row.seq, "counters", dict(row.counters), orjson.loads(others))
     yield from _compare_maps(row.seq, "outcome", dict(row.outcome), decision.facts)

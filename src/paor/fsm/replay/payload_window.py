@@ -30,13 +30,13 @@ class PayloadWindow:
     Attributes:
         missed: Whether one of those that were returned since this was last set to False was erased.
         prompts: Those of the rows that were replayed last.
-        same_prompt: The newest of them that is derived as it was recorded: where its messages are, and they.
+        same_prompts: By kind of request the newest of them that is derived as it was recorded: where its messages are, and they.
     """
 
     def __init__(self, journal: JournalReader, *, intact: bool = False) -> None:
         self.missed = False
         self.prompts: Known = {}
-        self.same_prompt: tuple[Sequence[MessagePlace], Sequence[PromptMessage]] = ((), ())
+        self.same_prompts: dict[str, tuple[Sequence[MessagePlace], Sequence[PromptMessage]]] = {}
         self._journal, self._intact = journal, intact
         self._kept: dict[tuple[int, int], Payload] = {}
         self._known: dict[int, _Known] = {}
@@ -65,9 +65,11 @@ class PayloadWindow:
                 self._kept.setdefault((run, payload.n), payload)
         return self._kept.get((run, n)) or self._journal.payload(run, n)  # of a fork one that it shares
 
-    def begins_as_before(self, places: Sequence[MessagePlace], messages: Sequence[PromptMessage]) -> int:
-        """Return how many messages of a prompt are those with which `same_prompt` begins, in the journal and as derived; without its last."""
-        known_places, known = self.same_prompt
+    def begins_as_before(
+        self, kind: str, places: Sequence[MessagePlace], messages: Sequence[PromptMessage]
+    ) -> int:
+        """Return how many messages of a prompt are those with which that of its kind in `same_prompts` begins; without its last."""
+        known_places, known = self.same_prompts.get(kind, ((), ()))
         count = max(0, len(known) - 1)
         # mostly the same objects, so this is quick
         same = messages[:count] == known[:count] and places[:count] == known_places[:count]

@@ -121,7 +121,11 @@ def _recorded_usage(
 
 def _usage(facts: Mapping[str, Any], calls: int) -> Usage:
     """Return the usage that a row's outcome has; what it leaves out is 0."""
-    return Usage(calls, *(facts.get(name, 0) for name in Usage.__struct_fields__[1:]))
+    return Usage(calls, *map(facts.get, _USED, _NOTHING))
+
+
+_USED = Usage.__struct_fields__[1:]
+_NOTHING = (0,) * len(_USED)
 
 
 def _request_ids(facts: Mapping[str, Any]) -> tuple[str, ...]:

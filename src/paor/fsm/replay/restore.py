@@ -144,15 +144,17 @@ def run_after(journal: JournalReader, run: Run, row: Transition) -> tuple[Run, C
     return changed(run, row, change), change
 
 
-def changed(run: Run, row: Transition, change: Change) -> Run:
-    """Return *run*, as `run_at` gives it, after *row*, which has set *change*."""
-    columns = {name: getattr(row, name) for name in COLUMN_COUNTERS}
+def changed(run: Run, row: Transition, change: Change, counters: Counters | None = None) -> Run:
+    """Return *run*, as `run_at` gives it, after *row*, which has set *change*; *counters* are those of the row where they are known."""
+    if counters is None:
+        columns = {name: getattr(row, name) for name in COLUMN_COUNTERS}
+        counters = replace(run.counters, **columns, **(_WITHOUT_COLUMN | dict(row.counters)))
     return apply(
         run,
         at=row.at,
         trigger=row.trigger,
         dest=row.dest,
-        counters=replace(run.counters, **columns, **(_WITHOUT_COLUMN | dict(row.counters))),
+        counters=counters,
         change=change,
         outcome=dict(row.outcome),
     )

@@ -9,10 +9,9 @@ are checked as well (`fsm.replay.replay`), which need no text at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pydantic import ValidationError
 
@@ -225,7 +224,7 @@ class ReplayWalk:
     def _replay_row(self, run: Run, row: Transition) -> Run | None:
         """Compare one row; return the run after it as recorded, None where it cannot be read or a spec was erased."""
         after = None
-        with self._reading(row, "record", "row"):
+        with _Reading(self, row, "record", "row"):
             known: Run | None = run
             if row.run != run.number:  # the fork's own rows begin, with what it was started with
                 known = self._hand_over(run, row.run)
@@ -240,7 +239,9 @@ class ReplayWalk:
         self.store.missed = False
         body = self.store.payload(run.number, row.change["n"]).body
         same = before == len(self.found) + len(self.unchecked)
-        if decision is not None and (same or body is None):
+        if decision is not None and same:
+            return changed(run, row, decision.change, decision.counters)
+        if decision is not None and body is None:
             change = decision.change
         elif body is not None:
             change = Change.read(body)
@@ -262,7 +263,7 @@ class ReplayWalk:
         if (block is not None) is not bool(beside):
             told = "asked for", "not asked for"
             self._tell(Divergence(row.seq, "request.summary", *(told if beside else told[::-1])))
-        with self._reading(row, "request", "request"):
+        with _Reading(self, row, "request", "request"):
             if block is not None and beside:
                 for item in compare_request(self.store, self.kit, block, self.transitions, beside[0], ASKED):
                     self._tell(item)
@@ -276,7 +277,7 @@ class ReplayWalk:
         self.store.missed = False  # a prompt decides nothing
         self._tell_unbound(run, row)
         decision, sure = None, False
-        with self._reading(row, "outcome", "outcome"):
+        with _Reading(self, row, "outcome", "outcome"):
             outcome = recorded_outcome(self.store, run, row)
             sure = not self.store.missed
             moment = Moment(row.at, row.time_us - run.counters.time_us)
@@ -314,15 +315,6 @@ class ReplayWalk:
         if isinstance(host.tells.get((row.source, row.trigger)), Unbound):
             self._tell(Unchecked(row.seq, "change.improvements", _NOT_HERE))
 
-    @contextmanager
-    def _reading(self, row: Transition, field: str, what: str) -> Iterator[None]:
-        """Note what cannot be read of a row; of an erased text that is no difference."""
-        try:
-            yield
-        except UNREADABLE as error:
-            told = short(f"{type(error).__name__}: {error}")
-            self._tell(Divergence(row.seq, field, f"a readable {what}", told), sure=not self.store.missed)
-
     def _tell(self, item: Difference, *, sure: bool = True) -> None:
         if isinstance(item, Unchecked):
             self.unchecked.append(item)
@@ -330,6 +322,26 @@ class ReplayWalk:
             self.found.append(item)
         else:
             self.unchecked.append(Unchecked(item.seq, item.field))
+
+
+class _Reading(NamedTuple):
+    """Notes what cannot be read of a row; of an erased text that is no difference."""
+
+    walk: ReplayWalk
+    row: Transition
+    field: str
+    what: str
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, UNREADABLE):
+            return False
+        told = short(f"{type(error).__name__}: {error}")
+        found = Divergence(self.row.seq, self.field, f"a readable {self.what}", told)
+        self.walk._tell(found, sure=not self.walk.store.missed)
+        return True
 
 
 def _with_machine(present: Spec, recorded: Spec) -> Spec:

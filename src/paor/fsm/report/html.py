@@ -21,6 +21,8 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+import orjson
+
 from ...states.base.errors import UsageError
 from ..explain.diff import diff as compare
 from ..journal.places.opening import open_store
@@ -111,21 +113,21 @@ def page_texts(parts: Iterable[tuple[str, Any]], *, live: str = "") -> Iterator[
     yield _PAGE.format(
         live=f' data-live="{html.escape(live)}"' if live else "",
         policy=html.escape(content_policy(live=bool(live))),
-        style=packed(_style()),
-        code=packed(_code()),
+        style=packed(_style().encode()),
+        code=packed(_code().encode()),
     )
     start = _START.format(loader=_LOADER)
     for name, part in parts:
         if name.startswith("rows/") and start:
             yield start
             start = ""
-        data = json.dumps(part, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
         if name == "story":
+            data = json.dumps(part, separators=(",", ":"), allow_nan=False)
             for sign in "<>&":
                 data = data.replace(sign, f"\\u{ord(sign):04x}")
             yield f'<script type="application/json" id="story">{data}</script>\n'
         else:
-            yield f'<script type="text/plain" data-part="{html.escape(name)}">{packed(data)}</script>\n'
+            yield f'<script type="text/plain" data-part="{html.escape(name)}">{packed(_json(part))}</script>\n'
     yield start + _END
 
 
@@ -143,9 +145,16 @@ def content_policy(*, live: bool) -> str:
     return "; ".join([*rules, "connect-src 'self'"] if live else rules)
 
 
-def packed(text: str) -> str:
+def packed(text: bytes) -> str:
     """Return a text as the page unpacks it: UTF-8, gzip without a time, base64."""
-    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(text, 4, mtime=0)).decode()
+
+
+def _json(part: Any) -> bytes:
+    try:
+        return orjson.dumps(part)
+    except TypeError:  # half of a surrogate pair, a number of more than 64 bits
+        return json.dumps(part, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _digest(text: str) -> str:

@@ -20,7 +20,7 @@ from ..explain.calls import RunCall
 from ..explain.story import totals_of
 from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import RunRow
-from ..lifecycle.subruns import open_question
+from ..replay.callers import open_question
 from ..replay.restore import restore_run
 
 _OF_CALLS = ("trigger", "guards", "request")

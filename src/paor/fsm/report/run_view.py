@@ -21,9 +21,9 @@ from ..journal.erasure_log import numbers_of
 from ..journal.lineage import SharedPart, part_with
 from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import StoredDocument, Transition, transition_of
-from ..lifecycle.subruns import called_runs, open_question
 from ..machine.machine import MACHINE, Machine
 from ..machine.stop_rules import read_case
+from ..replay.callers import called_runs, open_question
 from ..replay.machines import machines_of
 from ..replay.recorded_outcome import recorded_outcome
 from ..replay.replay import replay

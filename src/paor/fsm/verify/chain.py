@@ -22,9 +22,6 @@ from msgspec import DecodeError
 from ...states.base.errors import UsageError
 from ...states.run.phase_names import FAILED, OBSERVING, PHASES, PLANNING, SPECIFYING
 from ..journal.record import canonical_sorted
-from ..machine.decide import machine_told
-from ..machine.host_checks import way_problem
-from ..machine.host_rows import STANDARD
 from ..machine.table import ROWS, Row
 from .references import (
     ERASED,
@@ -73,6 +70,10 @@ def walked_by(spec: dict[str, Any] | None) -> Walked:
 
 @lru_cache(maxsize=64)
 def _recorded(text: str) -> Walked:
+    from ..machine.decide import (
+        machine_told,  # with all that decides, as below: a host's own machine alone needs it
+    )
+
     try:
         machine = machine_told(text)
     except (UsageError, ValueError, TypeError) as error:
@@ -83,9 +84,11 @@ def _recorded(text: str) -> Walked:
 
 def may_be_own(source: str, trigger: str, dest: str) -> bool:
     """Whether a row that is not in the table can be one of a host's own machine at all."""
-    own = source not in STANDARD
+    from ..machine.host_checks import way_problem
+
+    own = source not in PHASES
     if source == OBSERVING:
-        return trigger == "observe" and dest not in STANDARD
+        return trigger == "observe" and dest not in PHASES
     if trigger in ("wait", "provide", "reask"):
         return own and dest == source
     if trigger in ("call", "fail"):

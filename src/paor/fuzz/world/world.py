@@ -23,8 +23,8 @@ from ...fsm.lifecycle.resume import Continuation, continuation
 from ...fsm.lifecycle.runner import Acquisition
 from ...fsm.lifecycle.start import new_run
 from ...fsm.lifecycle.subrun_runner import new_workflow
-from ...fsm.lifecycle.subruns import waiting_called
 from ...fsm.machine.decide import request_of
+from ...fsm.replay.callers import waiting_called
 from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.events import TransitionTaken
 from ...fsm.runtime.loop import Steps
