@@ -83,6 +83,8 @@ def test_the_shipped_engine_is_fuzzed_without_an_app(shell: Shell) -> None:
     one, other = (shell("fuzz", "--examples", "2", "--seed", "5", "--json") for _ in range(2))
     assert one.code == 0 and one.out == other.out
     assert one.json["found"] is None and one.json["seed"] == 5 and one.json["rows"] > 0
+    assert one.json["covered"]["without_success"]["notes.delete"] == "never called"
+    assert "no success" in shell("fuzz", "--examples", "1", "--seed", "5").out
 
 
 @pytest.mark.whole
