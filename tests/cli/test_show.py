@@ -207,12 +207,13 @@ def test_show_of_a_run_without_rows_or_actions(shell: Shell, shop: str) -> None:
     assert "Planning (nobody drives it)" in shell("runs").out
 
 
-def test_steps_is_one_line_for_each_action(shell: Shell) -> None:
+def test_steps_is_each_call_with_what_came_of_it(shell: Shell) -> None:
+    """As `show` has them above the rows, with what the model decided then."""
     given_run(shell)
-    head, line = shell("show", "--steps").out.splitlines()
-    assert head.split() == ["#", "tool", "outcome", "docs", "label", "summary"]
-    assert line.split()[:5] == ["1", "ai.process", "ok", "1", "round1_task1_action1_text"]
-    assert line.endswith(f"{TEXT} → stop: enough")
+    head, *lines = shell("show", "--steps").out.splitlines()
+    assert head.split()[:4] == ["1", "ai.process", "(read)", "ok"]
+    assert lines[-2:] == [f"     result: 1 document: {TEXT}", "     then: stop: enough"]
+    assert "\n".join([head, *lines]) in shell("show").out
     [action] = shell("show", "--steps", "--json").json
     assert action["documents"] == ["docItem:round1_task1_action1_text#0 text.md"]
     assert action["result"] == f"1 document: {TEXT}" and action["decision"] == "stop: enough"

@@ -16,7 +16,6 @@ from paor.fsm.report.view import JournalView
 from paor.fuzz.oracles.reachable_rows import never
 from paor.mcp_server.answering import Answerer
 from paor.mcp_server.forms import visible, without_secrets
-from paor.mcp_server.tools import TOOLS
 from paor.otel.reading import spans_of
 from paor.states.run.phase_names import FINAL, PHASES
 from paor.testing.pytest_coverage import Gathering

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import click
 
     from ..states.base.errors import PaorError
-    from .support import streams as io
+    from .support import terminal as io
 
     io.prepare_streams()
     if arguments is None:
