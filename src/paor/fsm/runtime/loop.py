@@ -15,7 +15,7 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...prompts.building.conversation import parts_text, spread
+from ...prompts.building.conversation import parts_text
 from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import (
     Model,
@@ -27,7 +27,6 @@ from ...prompts.model import (
     prompt_bytes,
     reasoning_tokens,
     request_label,
-    shown_to,
 )
 from ...prompts.parsing.replies import Invalid
 from ...states.base.errors import OUTDATED, JournalTooOld
@@ -159,7 +158,7 @@ def _ask(
         return asked, Unaffordable(short)
     stable = drive.kit.stable(kind, run, len(messages))
     schema, allowed = drive.kit.reply_schema(kind, run), allowance(limits, run.counters, size)
-    shown = spread(shown_to(model, messages, partial(recall, drive)), model.name)
+    shown = drive.shown.of(model, messages, stable, partial(recall, drive))
     call = ModelCall(
         kind,
         shown,
@@ -180,7 +179,7 @@ def _ask(
     if isinstance(answer, Interrupted):
         return asked, Cancelled()
     if isinstance(answer, Reply):
-        usage = answer.usage or estimated_usage(call, answer.text)
+        usage = answer.usage or estimated_usage(call, answer.text, drive.shown.characters)
         if usage.calls != 1:
             usage = replace(usage, calls=1)
         payload = stager.stage(answer.text)
