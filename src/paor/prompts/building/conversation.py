@@ -258,13 +258,9 @@ class ShownMessages:
                 shown.extend(found)
                 size += sum([len(one.body) for one in found])
             # the bytes of pictures are not kept
-            if part is fresh and fresh and not any([message.pictures for message in fresh]):
-                self._model, self._begin, self._shown, self._size = (
-                    model,
-                    messages[:stable],
-                    tuple(shown),
-                    size,
-                )
+            if part is fresh and fresh and not any(message.pictures for message in fresh):
+                self._model, self._begin = model, messages[:stable]
+                self._shown, self._size = tuple(shown), size
         self.characters = size
         return tuple(shown)
 
@@ -344,6 +340,8 @@ class SpokenItems:
             model != self._model or items[:known] != self._items
         ):  # both hold the same objects, so this is quick
             self._model, self._items, self._said, self._size, known = model, (), (), 0, 0
+        if known == len(items):
+            return self._said, self._size
         erased: list[StoredText] = []
 
         def read(place: StoredText) -> str | None:
