@@ -48,6 +48,8 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help="which; default all")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work, for a look")
     options = parser.parse_args()
+    if unknown := sorted(set(options.names) - set(BENCHMARKS)):
+        parser.error(f"no benchmark {unknown[0]}; there are {', '.join(BENCHMARKS)}")
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="paor-bench-") as folder:
         for name in options.names or BENCHMARKS:

@@ -498,7 +498,7 @@ class Engine:
         Raises:
             UsageError: A name, a description, a schema or an option that cannot be used.
         """
-        return run_tool(self._runner, name, description, parameters, run_options(options, "as_tool"))
+        return run_tool(self._runner, name, description, parameters, run_options(options))
 
     def resume_stream(
         self, run_id: str, *, on_close: OnClose = "detach", **options: Unpack[ResumeOptions]

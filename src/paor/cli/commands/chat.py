@@ -18,9 +18,7 @@ from ...fsm.explain.why import why as explain
 from ...fsm.journal.rows import RunRow
 from ...fsm.lifecycle.arguments import offered_tools
 from ...fsm.runtime.result import Result
-from ...prompts.clients.settings import environment_secrets
 from ...states.base.errors import AlreadyAnswered, ConversationBusy, JournalError, PaorError, UsageError
-from ...states.base.secrets import Scrubber
 from ...states.records.questions import Question
 from ...states.run.labels import conversation_of
 from ..support.app import EngineOptions, engine_options
@@ -143,7 +141,6 @@ class Chat:
         self._documented = ""
         self._open: Result | None = None
         self._code = OK
-        self._scrub = Scrubber(environment_secrets())
 
     def hold(self, first: str | None) -> int:
         """Hold the conversation to its end and return the exit code."""
@@ -311,7 +308,7 @@ class Chat:
             if self._as_json:
                 say_json(result.wire(), compact=True)
             elif result.answer:
-                say(*answer_lines(self._scrub(result.answer)), *([""] if self._interactive else []))
+                say(*answer_lines(result.answer), *([""] if self._interactive else []))
             if result.status != "done":
                 tell(*facts_line(result, self._engine.journal))
         return result
@@ -345,7 +342,7 @@ class Chat:
         if self._as_json:
             say_json(result.wire(), compact=True)
         else:
-            say(*(line for text in question_lines(question) for line in self._scrub(text).split("\n")))
+            say(*question_lines(question))
             tell(styled(f"answer with: {one_line(', '.join(typed_answers(question)))}", "dim"))
         given: dict[str, Any] | None = None
         while given is None:

@@ -8,7 +8,6 @@ from pprint import pformat
 from typing import TYPE_CHECKING, Any, cast
 
 import click
-from click.core import ParameterSource
 
 from ...fsm.check.checker import MODES
 from ...fsm.check.checker import check as examined
@@ -26,7 +25,7 @@ from ...tools.catalog import Catalog
 from ..support.app import engine_of, tools_of
 from ..support.journals import reading
 from ..support.json_input import standard_input, text_file
-from ..support.options import app_option, command, option
+from ..support.options import app_option, command, journal_given, option
 from ..support.streams import OK, RUN_FAILED, USAGE, say, say_json, tell
 from ..support.text import count, one_line
 
@@ -79,7 +78,7 @@ def check(
     Exit codes: 0 nothing found; 1 with a line for each finding, and below it a path that leads to it; 2 for a property
     or an option that is none.
     """
-    if click.get_current_context().get_parameter_source("journal") is ParameterSource.COMMANDLINE:
+    if journal_given():
         if not never and not always:
             raise UsageError("check --journal holds its runs to --never and --always: give one of them")
         return _recorded(app, never, always, journal, as_json=as_json)

@@ -11,9 +11,10 @@ from typing import Any
 
 import click
 
+from ...states.base.secrets import scrubbed
 from ..support.journals import reading
 from ..support.options import command
-from ..support.streams import OK, json_text, say, say_bytes, tell
+from ..support.streams import OK, json_text, say, say_bytes, scrubber, tell
 from ..support.text import CUT, Cell, Column, harmless, one_line, table, width
 
 Row = tuple[Any, ...]
@@ -71,7 +72,8 @@ def _say_csv(names: Sequence[str], rows: Iterator[Row]) -> None:
     rows = chain([tuple(names)], rows)
     while batch := list(islice(rows, BATCH)):
         text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([_plain(value) for value in row] for row in batch)
+        plain = scrubbed([[_plain(value) for value in row] for row in batch], scrubber())
+        csv.writer(text, lineterminator="\n").writerows(plain)
         say_bytes(text.getvalue().encode())
 
 

@@ -12,9 +12,7 @@ from ...fsm.explain.story import RowReader, StoryRow, document_content, document
 from ...fsm.journal.reader import damage_told
 from ...fsm.journal.rows import RunRow, StoredDocument, Transition, transition_of
 from ...fsm.journal_api import Journal
-from ...prompts.clients.settings import environment_secrets
 from ...states.base.errors import UsageError
-from ...states.base.secrets import Scrubber, scrubbed
 from ..support.journals import ALONE, command_line, find_run, reading
 from ..support.options import command, option
 from ..support.row_text import row_cells, row_columns, text_lines
@@ -110,7 +108,7 @@ def show_run(journal: Journal, row: RunRow, *, as_json: bool) -> None:
     """Print what a run did: its head, its calls and its rows, and how it goes on if it has not ended."""
     told = story_of(journal, row)
     if as_json:
-        say_json(scrubbed(told.wire(), Scrubber(environment_secrets())))
+        say_json(told.wire())
         return
     say(*facts(head_pairs(told)))
     if told.calls:
@@ -127,7 +125,7 @@ def _one_row(journal: Journal, row: RunRow, seq: int, as_json: bool) -> None:
 
     found = one_row(journal.reader, row.run_id, seq)
     if as_json:
-        say_json(scrubbed(found.wire(), Scrubber(environment_secrets())))
+        say_json(found.wire())
         return
     title, *lines = explanation(found.why)
     say(

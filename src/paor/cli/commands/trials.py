@@ -7,19 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import click
-from click.core import ParameterSource
 
 from ...fsm.explain.bisect import Bisection, bisect_runs
 from ...fsm.explain.bisect import bisect as compare
 from ...fsm.journal_api import Journal
 from ...fsm.replay.backtest import trials
 from ...fsm.replay.trial import Spent, Trial, TrialFinding
-from ...prompts.clients.settings import environment_secrets
-from ...states.base.secrets import Scrubber
 from ..support.app import EngineOptions, engine_of
 from ..support.journals import find_run, reading, short_id, two_runs
-from ..support.options import SINCE, app_option, command, option
-from ..support.streams import OK, RUN_FAILED, keep_journals, say, say_either, say_json, say_or_write
+from ..support.options import SINCE, app_option, command, journal_given, option
+from ..support.streams import OK, RUN_FAILED, keep_journals, say, say_either, say_json, say_or_write, scrubber
 from ..support.text import Cell, Column, arrow, count, facts, one_line, styled, table
 
 SHOWN = 40
@@ -31,8 +28,7 @@ _STYLES = {"decides": "bad", "asks": "warn", "unknown": "dim"}
 @contextmanager
 def _opened(app: str, journal: str) -> Iterator[Journal]:
     """Open the journal that is named, or else the app's own, for reading only."""
-    given = click.get_current_context().get_parameter_source("journal") is ParameterSource.COMMANDLINE
-    with reading(journal) if given else EngineOptions(journal, app).looking() as reader:
+    with reading(journal) if journal_given() else EngineOptions(journal, app).looking() as reader:
         yield reader
 
 
@@ -61,7 +57,7 @@ def backtest(app: str | None, since: int | None, output: str | None, journal: st
         raise click.UsageError("--app MODULE:ENGINE is needed: the engine whose settings are tried")
     keep_journals("--output", output, journal)
     with _opened(app, journal) as reader:
-        found = list(trials(engine_of(app, reader), reader, reader.runs(since=since)))
+        found = [run for (run,) in trials([engine_of(app, reader)], reader, reader.runs(since=since))]
         names = {item.run_id: short_id(reader, item.run_id) for item in found if item.findings}
     findings = [finding for item in found for finding in item.findings]
     if as_json:
@@ -69,7 +65,7 @@ def backtest(app: str | None, since: int | None, output: str | None, journal: st
     else:
         say(*_lines(found, names))
     if output is not None:
-        say_or_write(output, [page(f"{app}", found).encode()])
+        say_or_write(output, [page(app, found).encode()])
     return RUN_FAILED if any(item.kind == "decides" for item in findings) else OK
 
 
@@ -183,7 +179,7 @@ td:first-child, td:nth-child(4) {{ white-space: nowrap; }}
 
 def page(app: str, found: Sequence[Trial]) -> str:
     """Return a page of a back-test: one HTML text without scripts that asks for nothing; every text of others is escaped."""
-    scrub = Scrubber(environment_secrets())
+    scrub = scrubber()
 
     def escaped(text: str) -> str:
         return html.escape(one_line(scrub(text)))
@@ -229,16 +225,15 @@ def bisect(
 
     Exit codes: 0 nothing differs, 1 a difference, 2 bad usage, app, journal or run, 4 a run whose record cannot be read.
     """
-    runs = good is not None and bad is not None
-    if runs is (len(apps) == 2) or (good is None) is not (bad is None) or len(apps) not in (0, 2):
-        raise click.UsageError("expected --good RUN and --bad RUN, or --app twice")
-    if runs and name is not None:
-        raise click.UsageError("RUN goes with --app")
     if apps and other is not None:
         raise click.UsageError("--other goes with --bad")
-    if runs:
-        with two_runs(journal, f"{good}", f"{bad}", other) as (reader, one, second, two):
+    if good is not None and bad is not None and not apps:
+        if name is not None:
+            raise click.UsageError("RUN goes with --app")
+        with two_runs(journal, good, bad, other) as (reader, one, second, two):
             found = bisect_runs(reader, one.run_id, two.run_id, second)
+    elif good is not None or bad is not None or len(apps) != 2:
+        raise click.UsageError("expected --good RUN and --bad RUN, or --app twice")
     else:
         with _opened(apps[0], journal) as reader:
             rows = reader.runs() if name is None else [find_run(reader, name)]

@@ -14,7 +14,6 @@ from operator import attrgetter
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from ...fsm.engine import Engine
 from ...fsm.journal.backend import Durability
@@ -29,7 +28,7 @@ from ...states.settings.policy import Policy
 from ...tools.tool import Tool
 from .journals import busy_timeout_s, reading
 from .json_input import json_value, text_file
-from .options import Decorator, app_option, option
+from .options import Decorator, app_option, journal_given, option
 from .streams import reason, tell
 from .text import one_line
 
@@ -354,9 +353,8 @@ class EngineOptions:
 
     def _checked(self, engine: Engine) -> Engine:
         """Return an app's engine; raise `UsageError` when ``--journal`` names another journal than it has."""
-        given = click.get_current_context().get_parameter_source("journal") is ParameterSource.COMMANDLINE
         own = engine.journal.path
-        if given and _place_of(self.journal) != _place_of(own):
+        if journal_given() and _place_of(self.journal) != _place_of(own):
             raise UsageError(
                 f"--app {self.app}: has the journal {own}, not {shown(self.journal)};"
                 " leave --journal out, or name a function f(journal) that uses the journal it is given"

@@ -22,10 +22,9 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from ...fsm.runtime.events import Event, ModelNotice, ModelText, RunStarted, StepCompleted, TransitionTaken
-from ...prompts.clients.settings import environment_secrets
-from ...states.base.secrets import Scrubber
 from ...states.run.phase_names import FINAL
 from .row_text import TRIGGER_STYLES
+from .streams import scrubber
 from .text import CUT, NARROW, STYLES, arrow, count, cut, folded, one_line
 
 SAID_CHARS = 100_000
@@ -63,7 +62,7 @@ class LiveView:
         width = None if sys.stderr.isatty() else FILE_CELLS
         self._console = Console(stderr=True, markup=False, emoji=False, highlight=False, width=width)
         self._spinner = Spinner("dots", style="dim")
-        self._scrub = Scrubber(environment_secrets())
+        self._scrub = scrubber()
         self._arrow = arrow()
         self._begun = monotonic()
         self._doing, self._waits = "starting", ""

@@ -49,6 +49,12 @@ def file_name(context: click.Context, option: click.Parameter, value: str | None
     return value
 
 
+def journal_given() -> bool:
+    """Return whether the command line names a journal itself; a variable and the usual file do not count."""
+    source = click.get_current_context().get_parameter_source("journal")
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
 def journal_flag(path: str) -> str:
     """Return what a next command needs to find the same journal, with a space before; often nothing."""
     usual = os.environ.get("PAOR_JOURNAL") or DEFAULT_JOURNAL

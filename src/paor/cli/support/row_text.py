@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...fsm.explain.story import RowTexts, StoryRow
-from ...prompts.clients.settings import environment_secrets
-from ...states.base.secrets import Scrubber
+from .streams import scrubber
 from .text import NARROW, SLIM, Cell, Column, arrow, cut, duration, harmless, styled, width
 
 
 def text_lines(texts: RowTexts) -> Iterator[str]:
     """Yield the texts of a row for people: keys of the environment taken out, new lines of a prompt marked."""
-    scrub = Scrubber(environment_secrets())
+    scrub = scrubber()
     for number, text in enumerate(texts.prompt, 1):
         of = f" {number} of {len(texts.prompt)}" if len(texts.prompt) > 1 else ""
         who = f", {texts.roles[number - 1]}" if any(texts.roles) else ""
@@ -29,9 +28,7 @@ def text_lines(texts: RowTexts) -> Iterator[str]:
     ):
         if shown:
             yield from ("", styled(name, "strong"))
-            yield from (
-                f"  {line}" for line in harmless(scrub("(erased)" if said is None else said)).split("\n")
-            )
+            yield from (f"  {line}" for line in harmless("(erased)" if said is None else said).split("\n"))
 
 
 TRIGGER_STYLES = {"finish": "good", "fail": "bad", "wait": "warn"} | dict.fromkeys(

@@ -11,14 +11,13 @@ from ...fsm.explain.story import Story, is_given, policy_of, story, used_of
 from ...fsm.journal.erasure_log import numbers_of
 from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import Journal
-from ...prompts.clients.settings import environment_secrets
-from ...states.base.secrets import Scrubber
 from ...states.records.outcomes import cached_share
 from ...states.records.questions import Question
 from ...states.run.reasons import REASONS
 from ...states.run.spec import Spec
 from ...states.settings.limits import Limits
 from .journals import ALONE
+from .streams import scrubber
 from .text import (
     NARROW,
     STATE_STYLES,
@@ -78,7 +77,7 @@ def call_lines(question: Question, cells: int) -> list[str]:
 
 def argument_lines(given: Mapping[str, Any], cells: int, lines_max: int = ARGUMENT_LINES) -> list[str]:
     """Return arguments, one below the other, bounded, with keys of the environment taken out."""
-    arguments, scrub, lines = list(given.items()), Scrubber(environment_secrets()), list[str]()
+    arguments, scrub, lines = list(given.items()), scrubber(), list[str]()
     for name, value in arguments[:ARGUMENTS_SHOWN]:
         found = folded(f"{name}: {scrub(_value_text(value))}", cells)
         lines += found[:lines_max]
@@ -105,8 +104,8 @@ def question_line(question: Question) -> str:
     """Return what a run waits for as one line, however long: the call with its arguments, else the message."""
     if question.tool is None:
         return f"{question.kind}: {question.message}"
-    scrub, arguments = Scrubber(environment_secrets()), (question.arguments or {}).items()
-    told = ", ".join(f"{name}={scrub(json.dumps(value, ensure_ascii=False))}" for name, value in arguments)
+    arguments = (question.arguments or {}).items()
+    told = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments)
     return f"{question.kind}: {question.tool}({told})"
 
 
@@ -116,7 +115,7 @@ def _value_text(value: Any) -> str:
 
 def call_blocks(calls: Sequence[RunCall]) -> Iterator[str]:
     """Yield the calls of a run, each with its arguments, who decided about it, its times and what came of it."""
-    scrub = Scrubber(environment_secrets())
+    scrub = scrubber()
     for call in calls:
         kind = f" ({call.effect})" if call.effect else ""
         times = " to ".join(local_time(at)[11:] for at in (call.started_at, call.ended_at) if at)

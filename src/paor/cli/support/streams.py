@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, TextIO
 import click
 
 from ...states.base.errors import JournalDamaged, JournalError, PaorError, ReplayDiverged, UsageError
-from ...states.base.secrets import Scrubber
+from ...states.base.secrets import Scrubber, scrubbed
 from .text import harmless, one_line
 
 OK, RUN_FAILED, USAGE, DIVERGED, DAMAGED, WAITING, LIMIT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
@@ -50,12 +50,17 @@ def tell(*lines: str) -> None:
 
 def _write(stream: TextIO, lines: Sequence[str]) -> None:
     """Write lines without the keys of the environment, wherever in them one stands."""
-    from ...prompts.clients.settings import environment_secrets  # which a page of help need not load
-
-    text = Scrubber(environment_secrets())("".join(f"{line}\n" for line in lines))
+    text = scrubber()("".join(f"{line}\n" for line in lines))
     with _output():
         stream.write(text if coloured(stream) else click.unstyle(text))
         stream.flush()
+
+
+def scrubber() -> Scrubber:
+    """Return what takes the keys of the environment out of texts."""
+    from ...prompts.clients.settings import environment_secrets  # which a page of help need not load
+
+    return Scrubber(environment_secrets())
 
 
 def say_either(as_json: bool, data: Any, lines: Iterable[str]) -> int:
@@ -74,8 +79,10 @@ def say_json(data: Any, *, compact: bool = False) -> None:
 
 
 def json_text(data: Any, **layout: Any) -> str:
-    """Return *data* as JSON in a layout that `json.dumps` knows; a dataclass is the object of its fields."""
-    text = json.dumps(data, ensure_ascii=False, default=asdict, **layout)
+    """Return *data* without the keys of the environment, as JSON in a layout that `json.dumps` knows; a dataclass is the object of its fields."""
+    scrub = scrubber()
+    data = scrubbed(data, scrub)
+    text = json.dumps(data, ensure_ascii=False, default=lambda item: scrubbed(asdict(item), scrub), **layout)
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
