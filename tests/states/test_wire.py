@@ -201,7 +201,7 @@ def test_a_copy_of_a_spec_is_asked_anew(name: str) -> None:
         "task": 1,
         "templates": {"opening": "{{OBJECTIVE}}"},
     }
-    others = [
+    others: list[dict[str, Any]] = [
         {"mode": "planner"},
         {"profile": Profile(stage="native")},
         {"profile": Profile(strict=True)},

@@ -84,7 +84,7 @@ class Walker:
 class OutcomeEvent(Event):
     """An event of an outcome, triggered without what this machine has not: a queue, callbacks and further arguments."""
 
-    def trigger(self, model: Walker) -> bool:
+    def trigger(self, model: Any, *args: Any, **kwargs: Any) -> bool:
         """Try the transitions of the walker's phase as the library does; return whether one was taken."""
         if model.state not in self.transitions:
             return False
