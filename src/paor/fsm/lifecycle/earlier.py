@@ -99,9 +99,7 @@ def turn_of(journal: JournalReader, spec: Spec) -> str | None:
         ConversationBusy: The round before it has not ended.
     """
     base = journal.newest_round(spec.conversation, spec.round)
-    if (
-        base is None
-    ):  # it follows a run of another conversation, or one that was erased or is in no journal here
+    if base is None:  # it follows a run of another conversation, or one that is not here any more
         with suppress(Erased, UnknownRun):
             journal.spec(spec.follows)
             base = spec.follows
