@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Any
 
 from . import noted
-from .archive import checked_parts, drawing_words, stated_title
+from .archive import chart_text, checked_parts, drawing_words, stated_title
 from .conversion import (
     RAISED,
     ConversionError,
@@ -67,7 +67,6 @@ _TICKS = {
 _COUNTED = {
     "pic": noted.PICTURES,
     "imagedata": noted.PICTURES,
-    "chart": noted.CHARTS,
     "OLEObject": noted.FILES,
 }
 
@@ -98,6 +97,7 @@ class _Numbering:
         self._levels: dict[str, dict[int, Any]] = {}
         self._abstract: dict[str, str] = {}
         self._overrides: dict[str, dict[int, int]] = {}
+        self._own: dict[str, dict[int, Any]] = {}
         self._counts: dict[str, list[int | None]] = {}
         self.by_style: dict[tuple[str, str], int] = {}
         for found in root.iterfind(f"{_W}abstractNum") if root is not None else ():
@@ -107,6 +107,9 @@ class _Numbering:
         for found in root.iterfind(f"{_W}num") if root is not None else ():
             number = _value(found, "numId")
             self._abstract[number] = abstract = _inner(found, "abstractNumId")
+            self._own[number] = {
+                _count(level, "ilvl"): level for level in found.iterfind(f"{_W}lvlOverride/{_W}lvl")
+            }
             levels = self._levels.get(abstract, {})
             self._overrides[number] = {
                 _count(item, "ilvl"): start
@@ -120,7 +123,7 @@ class _Numbering:
     def label(self, number: str, place: int) -> tuple[str, bool]:
         """Count a paragraph of list *number* at level *place*; return its label, and whether it is a mere bullet."""
         abstract = self._abstract.get(number)
-        levels = self._levels.get(abstract or "", {})
+        levels = self._levels.get(abstract or "", {}) | self._own.get(number, {})
         if abstract is None or place not in levels or not 0 <= place < _LEVELS:
             return "", abstract is not None
         counts = self._counts.setdefault(abstract, [None] * _LEVELS)
@@ -255,7 +258,7 @@ class _Writer:
             else:
                 yield number if re.fullmatch(r"\d{1,3}[.)]", label) else "", text
         for box in boxes:
-            yield from self._blocks(box)
+            yield from [("", box)] if isinstance(box, str) else self._blocks(box)
 
     def _format(self, paragraph: Any) -> tuple[int, str, int, bool]:
         """Return the level of a heading or 0, the list and the level in it, and whether its style is a list's."""
@@ -362,6 +365,12 @@ class _Writer:
                 self.seen[noted.DRAWINGS] += 1
                 key = part.get(f"{_R}dm")
                 told |= dict.fromkeys(drawing_words(self._related[key])) if key in self._related else {}
+            elif name == "chart":
+                self.seen[noted.CHARTS] += 1
+                source = self._related.get(part.get(f"{_R}id", ""), b"<none/>")
+                text = chart_text(source)
+                self._chars -= len(source) // 4 + len(text)
+                self._boxes.append(text)
             elif what := _COUNTED.get(name):
                 self.seen[what] += kind != "object" or what == noted.FILES
         for words in told:
