@@ -70,7 +70,7 @@ CUT = "the file is larger than what is read of one; the rest is left out"
 def read_opendocument(data: bytes, charset: str = "") -> Converted:
     """Turn an OpenDocument file into Markdown; notes say what was cut."""
     wanted = "|".join(map(re.escape, (_CONTENT, _STYLES, "mimetype", _MANIFEST)))
-    parts = checked_parts(data, "OpenDocument file", wanted + "|[^/]+/content.xml")
+    parts = checked_parts(data, "OpenDocument file", wanted + "|.+/content.xml")
     if b"encryption-data" in parts.get(_MANIFEST, b""):
         raise ConversionError("encrypted", "is protected by a password; save a copy without one")
     if _CONTENT not in parts:
