@@ -215,6 +215,35 @@ def test_every_part_of_a_slide_comes_through() -> None:
     assert "- grouped" in text and "Notes: say this" in text and "## Slide 2: Money" in text
 
 
+@pytest.mark.parametrize("form", ["docx", "pptx"])
+def test_a_chart_and_what_refers_to_it_have_bounds(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A point of a series may have any number, and a file may show one chart a thousand times."""
+    point = '<c:pt idx="999"><c:v>1</c:v></c:pt>'
+    series = f"<c:ser><c:val><c:numRef><c:numCache>{point}</c:numCache></c:numRef></c:val></c:ser>"
+    chart = f"<c:chartSpace {everything.NAMES}>{series * 2000}</c:chartSpace>"
+    data = everything.MAKERS[form]({"chart"})
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        name = next(name for name in archive.namelist() if re.search(r"/charts/chart\d+\.xml", name))
+    found = convert(f"a.{form}", everything.packed({name: chart}, data))
+    assert "(more is left out)" in found.text and len(found.text) < 100_000
+    main, item = {"docx": ("word/document.xml", "w:p"), "pptx": ("ppt/slides/slide1.xml", "p:graphicFrame")}[
+        form
+    ]
+    shown = next(
+        part
+        for part in re.findall(f"<{item}>.*?</{item}>", everything.part(data, main), re.DOTALL)
+        if "chart" in part
+    )
+    many = everything.packed(
+        {name: chart, main: everything.part(data, main).replace(shown, shown * 1000)}, data
+    )
+    monkeypatch.setattr({"docx": convert_office, "pptx": convert_slides}[form], "CHARS_MAX", 400_000)
+    if form == "docx":
+        assert failure("a.docx", many).code == "too_large"
+    else:
+        assert "larger than what is read" in convert("a.pptx", many).notes[0]
+
+
 def test_of_a_shape_in_two_forms_the_newer_one_is_read() -> None:
     """PowerPoint writes one for itself and one for older programs."""
     data = deck("Plan")

@@ -115,6 +115,22 @@ HEAD = [[PageCell("20", 30, 40, 800, 10), PageCell("Manual", 200, 230, 800, 10),
         [PageCell("V", 30, 40, 780, 10), PageCell("303", 400, 420, 780, 10)]]  # fmt: skip
 
 
+def test_the_numbered_lines_of_a_form_are_rows_of_their_own() -> None:
+    """They stand as close as the lines of one cell; a number at their begin, and often the same at their end, tells them apart."""
+    labels = ["8", "9a", "9b", "10"]
+    texts = ["Wages and tips", "Taxable interest", "Tax-exempt interest", "Dividends"]
+    places = [(labels, 40.0), (texts, 60.0), (labels, 400.0)]
+    lines = [
+        [PageCell(words[at], x, x + 5.0 * len(words[at]), 700 - 11.9 * at, 9.0) for words, x in places]
+        for at in range(4)
+    ]
+    ((begin, end, rows),) = pdf_tables(lines)
+    assert (begin, end) == (0, 4)
+    assert [row.cells for row in rows] == [
+        [label, text, label] for label, text in zip(labels, texts, strict=True)
+    ]
+
+
 @pytest.mark.parametrize("lines", [PROSE, LIST, PAIR, HEAD], ids=["prose", "list", "pairs", "head"])
 def test_what_is_no_table_is_none(lines: list[list[PageCell]]) -> None:
     """Text in two columns, a numbered list, pairs that are lines already, a page's header with a line below it."""

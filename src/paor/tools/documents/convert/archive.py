@@ -93,6 +93,10 @@ _POINTS_MAX = 1_000
 """Of one series of a chart; its parts have no more of them than a sheet has rows."""
 
 
+_CHART_MAX = 20_000
+"""Cells of its table, empty ones included: of a point with a high number those before it."""
+
+
 def chart_text(part: bytes) -> str:
     """Return the titles of a chart and a table of its data, given a checked part of an office file; empty where there are none."""
     from xml.etree import ElementTree
@@ -100,6 +104,9 @@ def chart_text(part: bytes) -> str:
     rows: list[list[str]] = []
     for series in ElementTree.fromstring(part).iter(f"{_CHART}ser"):
         places = _points(series, "cat", "xVal")
+        if sum(map(len, rows)) > _CHART_MAX:
+            rows.append(["(more is left out)"])
+            break
         if places and (not rows or rows[-1][1:] != places):
             rows.append(["", *places])
         values = [_point(value) for value in _points(series, "val", "yVal")]

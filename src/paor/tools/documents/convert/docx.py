@@ -4,7 +4,7 @@ Read DOCX: lxml parses its parts, and the body is written as Markdown with the n
 python-docx, the format's own library, refuses files with a missing picture, and counts no paragraphs (2026-11-28).
 
 Text in headers and footers, notes, comments, boxes and hidden runs is read; what changed, is hidden or struck out is marked
-as such in its place. Linked files are not opened. Not covered: pictures, charts, SmartArt, embedded objects and the layout of formulas, each of
+as such in its place. Linked files are not opened. Not covered: pictures, embedded objects and the look of charts, SmartArt and formulas, each of
 which is counted in the notes.
 """
 
@@ -202,6 +202,11 @@ class _Writer:
             self.seen[noted.COMMENTS] += 1
         return blocks_of(blocks)
 
+    def _spend(self, chars: int) -> None:
+        self._chars -= chars
+        if self._chars < 0:
+            raise ConversionError("too_large", f"holds more than {CHARS_MAX:,} characters; split it")
+
     def _roots(self, kind: str) -> Iterator[Any]:
         return (_parsed(part) for name, part in self._parts if name == kind)
 
@@ -246,9 +251,7 @@ class _Writer:
         if text:
             label, is_bullet = self._numbering.label(number, place) if number else ("", False)
             is_list = (bool(number) and is_bullet) or (is_list and not label)
-            self._chars -= len(text) + len(label)
-            if self._chars < 0:
-                raise ConversionError("too_large", f"holds more than {CHARS_MAX:,} characters; split it")
+            self._spend(len(text) + len(label))
             text = f"{label} {text}" if label else text
             if level:
                 self.title = self.title or (one_line(text) if level == 1 else None)
@@ -369,7 +372,7 @@ class _Writer:
                 self.seen[noted.CHARTS] += 1
                 source = self._related.get(part.get(f"{_R}id", ""), b"<none/>")
                 text = chart_text(source)
-                self._chars -= len(source) // 4 + len(text)
+                self._spend(len(source) + len(text))
                 self._boxes.append(text)
             elif what := _COUNTED.get(name):
                 self.seen[what] += kind != "object" or what == noted.FILES
@@ -406,9 +409,7 @@ class _Writer:
                 else:
                     text = cell_of("\n".join(block for _, block in self._blocks(cell)))
                 self.seen[noted.MERGED] += span > 1 or (merge is not None and not goes_on)
-                self._chars -= span * (len(text) + 3)
-                if self._chars < 0:
-                    raise ConversionError("too_large", f"holds more than {CHARS_MAX:,} characters; split it")
+                self._spend(span * (len(text) + 3))
                 row += [text, *[repeated(text)] * (span - 1)]
             rows.append(row)
         return table_of(rows, max(map(len, rows), default=0)) if any(map(any, rows)) else ""

@@ -2,7 +2,8 @@
 Read ODT, ODS, ODP and ODG: what is written in paragraphs, headings, lists as they are numbered, tables, sheets and slides.
 
 The XML goes through the standard library's parser as a stream, and no tree is made of it. Cells give what they show; formulas
-are not calculated and macros not run. Not covered: charts, pictures, embedded objects and the layout of formulas, which are counted.
+are not calculated and macros not run. Embedded parts are written where they
+are: the titles and data of a chart, a sheet, the signs of a formula. Not covered: pictures and the look of charts and formulas, which are counted.
 """
 
 import re

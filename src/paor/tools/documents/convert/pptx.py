@@ -1,7 +1,7 @@
 """
-Read PPTX, PPTM and PPSX: each slide with its title, texts, tables, chart data, drawings made of text, comments and notes.
+Read PPTX, PPTM and PPSX: each slide with its title, texts, tables, chart data, drawings made of text, comments and notes; texts of masters once, behind them.
 
-Macros are not run, links not followed. Not covered: animations and masters; pictures, films, embedded files and the layout of formulas are counted.
+Macros are not run, links not followed. Not covered: animations; pictures, films, embedded files and the layout of formulas are counted.
 """
 
 import io
@@ -176,7 +176,7 @@ class _Reader:
                 self.seen[noted.CHARTS] += 1
                 if (key := part.get(f"{_R}id")) in shape.part.rels:
                     source = shape.part.related_part(key).blob
-                    self.chars_left -= len(source) // 4
+                    self.chars_left -= len(source)
                     yield chart_text(source)
             elif what := _COUNTED.get(name):
                 self.seen[what] += 1

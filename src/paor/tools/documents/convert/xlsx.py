@@ -3,7 +3,8 @@ Read XLSX and XLSM: each sheet as a Markdown table of what its cells show, as la
 
 openpyxl streams the rows, so that the size of a sheet on paper costs nothing. Formulas are not calculated and macros
 not run: a formula gives the value that was saved with it, or its own text where there is none. Dates are written as
-2026-03-01, whatever their format. Not covered: charts, pictures and embedded objects, which are counted.
+2026-03-01, whatever their format. Of a chart its titles are written: its data are
+cells. Not covered: pictures and embedded objects, which are counted.
 """
 
 import datetime
@@ -204,7 +205,7 @@ class _Drawn:
                 for chart in (part for kind, part in beside if kind == "chart"):
                     seen[noted.CHARTS] += 1
                     source = self._parts.get(chart, b"<none/>")  # its data are cells of the book
-                    self._budget.chars -= len(source) // 4
+                    self._budget.chars -= len(source)
                     found |= dict.fromkeys(f"Chart: {words}" for words in drawing_words(source))
                 found |= dict.fromkeys(f"Text box: {words}" for words in drawing_words(self._parts[path]))
                 for diagram in (part for kind, part in self._beside(path) if kind == "diagramData"):
