@@ -140,7 +140,7 @@ def _rows(cells: Sequence[PageCell], columns: Sequence[_Column]) -> list[PageRow
         is_level = first.y > low - _LEVEL * first.size
         # the rest of a cell whose first line stands in the row above
         goes_on = column > 0 and first.y > low - _WRAPPED * first.size and rows[-1].cells[column] != ""
-        if goes_on and not is_level:
+        if labels and goes_on and not is_level:
             near = (bisect_left(labels, (first.y + part * first.size, 0)) for part in (-0.3, 0.3))
             goes_on = not any(_LABEL.fullmatch(rows[-1].cells[at]) for _, at in labels[slice(*near)])
         if is_level or goes_on:
