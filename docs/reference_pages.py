@@ -347,7 +347,7 @@ ERROR_LEAD = (
 
 def _fault_table() -> str:
     """Return whose fault each branch is, and the exit code that a command ends with."""
-    from paor.cli.support import streams as io
+    from paor.cli.support import terminal as io
 
     lines = ["| error | whose fault | exit code of a command |", "|---|---|---|"]
     from paor import errors

@@ -10,8 +10,7 @@ from paor.cli.support.journals import short_id
 from paor.cli.support.json_input import answers_to
 from paor.cli.support.live_view import LINES_MAX, LiveView, readable
 from paor.cli.support.progress import Watch
-from paor.cli.support.streams import exit_code_of, json_text, write_atomically
-from paor.cli.support.text import (
+from paor.cli.support.terminal import (
     Cell,
     Column,
     _wrapped,
@@ -19,14 +18,17 @@ from paor.cli.support.text import (
     count,
     cut,
     duration,
+    exit_code_of,
     facts,
     folded,
     harmless,
+    json_text,
     local_time,
     one_line,
     size,
     table,
     width,
+    write_atomically,
 )
 from paor.events import ModelText, TransitionTaken
 from paor.fsm.explain.story import deciding

@@ -90,7 +90,7 @@ NAMING = (("resume", "last"), ("cancel", "last"))
         (("--input", '{"documents": [5]}'), "documents must be a list"),
         (("--input", '{"documents": [{"name": "a"}]}'), "documents: expected paths or objects"),
         (("--input", '{"success_criteria": [5]}'), "success_criteria must be a list"),
-        (("--input", '{"final_format": "pdf"}'), "final format 'pdf'"),
+        (("--input", '{"final_format": "pdf"}'), "final_format 'pdf'"),
         (("--input", "-", "--document", "-"), "can be read once only"),
     ],
 )

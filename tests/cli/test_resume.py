@@ -132,7 +132,7 @@ def test_a_killed_run_goes_on_where_it_was(shell: Shell, shop: str) -> None:
     said = shell("show")
     assert "Executing (nobody drives it)" in said.out
     assert re.search(r"go on: paor resume [0-9a-f-]+\n", said.err)
-    assert shell("show", "--steps").out.splitlines()[1].split()[:3] == ["1", "shop.look", "running"]
+    assert shell("show", "--steps").out.split()[:4] == ["1", "shop.look", "(read)", "running"]
     assert "Executing (nobody drives it)" in shell("runs").out
     said = shell("resume", "last", "--app", f"{shop}:plain", "--output", "report.txt")
     assert (said.code, said.out) == (0, "All is bought.\n"), said

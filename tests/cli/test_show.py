@@ -9,9 +9,10 @@ import sys
 
 import pytest
 
-from paor import Engine, ScriptedModel
+from paor import Engine, Policy, ScriptedModel, tool
 from paor.testing import call_tools, step
 
+from ..support import worlds
 from ..support.cli_support import (
     CONTINUE,
     DONE,
@@ -186,12 +187,13 @@ def test_show_of_a_run_without_rows_or_actions(shell: Shell, shop: str) -> None:
     assert "Planning (nobody drives it)" in shell("runs").out
 
 
-def test_steps_is_one_line_for_each_action(shell: Shell) -> None:
+def test_steps_is_each_call_with_what_came_of_it(shell: Shell) -> None:
+    """As `show` has them above the rows, with what the model decided then."""
     given_run(shell)
-    head, line = shell("show", "--steps").out.splitlines()
-    assert head.split() == ["#", "tool", "outcome", "docs", "label", "summary"]
-    assert line.split()[:5] == ["1", "ai.process", "ok", "1", "round1_task1_action1_text"]
-    assert line.endswith(f"{TEXT} → stop: enough")
+    head, *lines = shell("show", "--steps").out.splitlines()
+    assert head.split()[:4] == ["1", "ai.process", "(read)", "ok"]
+    assert lines[-2:] == [f"     result: 1 document: {TEXT}", "     then: stop: enough"]
+    assert "\n".join([head, *lines]) in shell("show").out
     [action] = shell("show", "--steps", "--json").json
     assert action["documents"] == ["docItem:round1_task1_action1_text#0 text.md"]
     assert action["result"] == f"1 document: {TEXT}" and action["decision"] == "stop: enough"
@@ -322,12 +324,68 @@ def test_an_answer_that_is_cut_comes_with_the_command_for_all_of_it(shell: Shell
     assert "28 May 2026" in shell(*command[1].split()).out
 
 
-@pytest.mark.parametrize("options", [("--json",), ("--row", "0", "--json"), ()])
+SHOWING = (
+    *("runs", "show last", "show last --row 0", "diff last last~1", "bisect --good last --bad last~1"),
+    *("query SELECT(body)FROM(payloads)", "query SELECT(hex(body))FROM(payloads)"),
+)
+"""Commands that show texts of a run."""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(f"{command}{form}" for command in SHOWING for form in ("", " --json")),
+        *(f"{command} --csv" for command in SHOWING if command.startswith("query")),
+        "show last --content 0 --json",
+    ],
+)
 def test_no_form_shows_a_key_of_the_environment(
-    options: tuple[str, ...], shell: Shell, monkeypatch: pytest.MonkeyPatch
+    words: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also one that was no key while the run was written."""
     key = "sk-later-0123456789abcdefghij"
-    assert shell("run", f"Look up {key}", "--model", "offline").code in (0, 1)
+    shell.write("plan.txt", f"It is {key}.".encode())
+    for objective in (f"Look up {key}", f"Look for {key}"):
+        shell("run", objective, "--model", "offline", "--document", "plan.txt")
+    shown = shell(*words.split()).out
     monkeypatch.setenv("OPENAI_API_KEY", key)
-    assert key not in shell("show", "last", *options).out
+    hidden = shell(*words.split()).out
+    assert "[secret redacted]" in hidden and "[secret redacted]" not in shown
+    assert not any(form in hidden.lower() for form in (key, key.encode().hex()))
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["show last", "show last --row 0", "show last --row 5", "show last --row 6", "runs --status waiting"],
+)
+def test_a_key_in_two_lines_is_shown_in_no_part_of_a_run(
+    words: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a prompt and in what is new in it, a reply, and the arguments of a call that waits for an approval."""
+    key = "sk-later-0123456789abcdefghij"
+    said = f"{key[:16]}\n{key[16:]}"
+
+    @tool("shop.look", effect="read")
+    def look() -> str:
+        """Look."""
+        return f"It is\n\n\n{said}"
+
+    @tool("shop.buy", effect="once")
+    def buy(item: str) -> str:
+        """Buy."""
+        raise AssertionError("it waits")
+
+    script = [
+        worlds.SELECT("shop.look", {}),
+        CONTINUE,
+        worlds.SELECT("shop.buy", {"item": "string"}),
+        worlds.PARAMETERS(item=said),
+    ]
+    policy = Policy(approvals=("shop.buy",))
+    with Engine(ScriptedModel(script), [look, buy], shell.folder / "paor.db", policy=policy) as engine:
+        assert engine.run(f"Buy it.\nIt is {said}.").status == "waiting"
+    shown = shell(*words.split()).out
+    assert key[16:] in shown or key[:14] in shown
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    hidden = shell(*words.split()).out
+    assert "[secret redacted]" in hidden and not {key[:14], key[16:]} & {*re.findall(r"[\w-]+", hidden)}

@@ -102,7 +102,7 @@ def test_numbers_have_their_units() -> None:
 
 def test_a_table_leaves_empty_columns_out_and_wraps_the_wide_one() -> None:
     columns = [Column("#", right=True), Column("none"), Column("text", wide=True)]
-    rows = [[Cell("1"), Cell(""), Cell("one two three")], [Cell("12"), Cell(""), Cell("漢字", "good")]]
+    rows: list[list[Cell]] = [["1", "", "one two three"], ["12", "", ("漢字", "good")]]
     lines = [click.unstyle(line) for line in table(columns, rows, 14, wrap=True)]
     assert lines == [" #  text", " 1  one two", "    three", "12  漢字"]
     assert click.unstyle(table(columns, rows, 14, head=False)[0]) == " 1  one two t…"
@@ -125,7 +125,7 @@ def test_a_value_with_too_many_lines_ends_with_a_mark_of_its_own() -> None:
 def test_a_table_that_does_not_fit_shrinks_its_wide_column_only() -> None:
     """On a very narrow terminal its lines are longer than that, since no number may be lost."""
     columns = [Column("tokens", right=True), Column("label"), Column("text", wide=True)]
-    row = [Cell("5,210", "dim"), Cell("round1_task1_action1_text", "strong"), Cell("words " * 20)]
+    row: list[Cell] = [("5,210", "dim"), ("round1_task1_action1_text", "strong"), "words " * 20]
     lines = [click.unstyle(line) for line in table(columns, [row], 20)]
     assert lines == ["tokens  label                      text", " 5,210  round1_task1_action1_text  words w…"]
 
@@ -133,16 +133,14 @@ def test_a_table_that_does_not_fit_shrinks_its_wide_column_only() -> None:
 @given(st.text(), st.integers(20, 60))
 def test_no_cell_breaks_a_table_or_controls_a_terminal(text: str, width: int) -> None:
     """Whatever is in it: one line a row, no markup, no escape but colours."""
-    lines = table([Column("#"), Column("text", wide=True)], [[Cell("1"), Cell(text, "good")]], width)
+    lines = table([Column("#"), Column("text", wide=True)], [["1", (text, "good")]], width)
     assert len(lines) == 2 and click.unstyle(lines[0]).split() == ["#", "text"]
     assert all(char.isprintable() or ord(char) > 0x9F for char in click.unstyle(lines[1]))
     assert cell_len(click.unstyle(lines[1])) <= width
 
 
 def test_text_is_no_markup_and_separators_of_lines_are_line_feeds() -> None:
-    assert (
-        table([Column("a", wide=True)], [[Cell("[bold]x[/bold] :smile:")]], 60)[1] == "[bold]x[/bold] :smile:"
-    )
+    assert table([Column("a", wide=True)], [["[bold]x[/bold] :smile:"]], 60)[1] == "[bold]x[/bold] :smile:"
     assert harmless("one\u2028two\u2029three\u202e") == "one\ntwo\nthree\ufffd"
 
 

@@ -43,6 +43,7 @@ def made(**options):
 same = made()
 strict = made(machine=Machine.standard().require("specify", first_page), policy=Policy(deny=("notes.fail",)))
 brief = made(instructions="<script>alert(1)</script> & be brief")
+keyed = made(instructions="Use sk-later-0123456789abcdefghij.")
 own = Engine(Silent([]), [read, *TOOLS[1:]], ":memory:", builtins=False, policy=Policy(approvals=("notes.read",)))
 '''
 
@@ -106,6 +107,28 @@ def test_a_page_has_nothing_of_others_as_markup(shell: Shell, recorded: str, tmp
 
     Tags().feed(text)
     assert "script" not in seen and seen.count("tr") == 2 and "default-src 'none'" in text
+
+
+KEYED = ("backtest --app trial_apps:keyed", "bisect --app trial_apps:same --app trial_apps:keyed")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(f"{command}{form}" for command in KEYED for form in ("", " --json")),
+        f"{KEYED[0]} --output page.html",
+    ],
+)
+def test_no_form_shows_a_key_of_the_environment(
+    words: str, shell: Shell, recorded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The terminal, the JSON and the page: an engine may have one in what it says to a model."""
+    key = "sk-later-0123456789abcdefghij"
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    shown = shell(*words.split(), "--journal", recorded).out
+    if "page.html" in words:
+        shown = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert key not in shown and "[secret redacted]" in shown
 
 
 @pytest.mark.parametrize(

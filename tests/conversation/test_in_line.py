@@ -6,17 +6,18 @@ import asyncio
 import os
 import random
 import signal
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Task
-from paor.errors import ConversationBusy
+from paor import Engine, Journal, ScriptedModel, Task
+from paor.errors import ConversationBusy, KeyConflict, LeaseLost
 from paor.worker import Worker
 
-from ..support.inside import RunQueue
+from ..support.inside import RunQueue, line_bytes
 from .talk import Clerk, desk, find, holds
 from .test_kills import FUSE_S, ROUNDS, WORDS, check
 from .test_rounds import MODES
@@ -64,15 +65,10 @@ EACH: dict[str, dict[str, Any]] = {**MODES, "file": {"workflow": FILE}}
 def test_a_round_that_has_waited_is_what_it_would_be_if_it_had_not(mode: str, tmp_path: Path) -> None:
     """Its spec, its documents and what it is told: as those of one that is submitted when the round before has ended."""
 
-    def told(waits: bool, own: dict[str, Any]) -> Any:
-        path = tmp_path / f"{waits}{len(own)}.db"
+    def told(waits: bool, own: dict[str, Any], first: dict[str, Any]) -> Any:
+        path = tmp_path / f"{waits}{len(list(tmp_path.iterdir()))}.db"
         with Engine(Clerk(), [find], Journal(path, "off")) as host:
-            first: dict[str, Any] = {
-                "documents": [("one.txt", "first")],
-                "language": "French",
-                "conversation": "c",
-            }
-            host.submit("Say a", profile="two_stage", **first)
+            host.submit(**first, language="French", conversation="c")
             if not waits:
                 work(host)
             run_id = host.submit("Say b", conversation="c", queue=True, **own, **EACH[mode]).run_id
@@ -93,8 +89,51 @@ def test_a_round_that_has_waited_is_what_it_would_be_if_it_had_not(mode: str, tm
         "documents": [("two.txt", "second")],
         "transcript": [{"role": "user", "content": "Hi"}],
     }
-    for own in (given, {}):
-        assert told(True, own) == told(False, own)
+    begins: list[dict[str, Any]] = [
+        {"objective": "Say a", "profile": "two_stage", "documents": [("one.txt", "first")]},
+        {"objective": "find O-1"},  # which makes a document
+    ]
+    for own in (given, {}, {"tools": ["orders.find"]}):
+        for first in begins:
+            assert told(True, own, first) == told(False, own, first)
+
+
+@pytest.mark.parametrize("mode", [*EACH, "tasks"])
+def test_a_later_round_that_is_started_again_with_its_key_is_the_same_start(
+    mode: str, tmp_path: Path
+) -> None:
+    """What it has of the rounds before is not its caller's: in line, and when it has ended; another value of the caller's is refused."""
+    own: dict[str, Any] = {
+        "conversation": "c",
+        "key": "k",
+        "documents": [("two.txt", "second")],
+        "transcript": [{"role": "user", "content": "Hi"}],
+        **EACH.get(mode, {}),
+    }
+    with desk(tmp_path / "runs.db") as host:
+        starts: list[Any] = [host.submit, host.run]
+        if mode == "tasks":
+            starts = [
+                partial(start, tasks=[Task("Say b")]) for start in (host.submit_workflow, host.run_workflow)
+            ]
+        host.submit(
+            "Say a",
+            conversation="c",
+            language="French",
+            documents=[("one.txt", "first")],
+            profile="two_stage",
+        )
+        begun = starts[0]("Say b", queue=True, **own).run_id
+        assert starts[0]("Say b", queue=True, **own).run_id == begun
+        work(host)
+        assert host.journal.spec(begun).language == "French"
+        for start in starts:
+            assert start("Say b", **own).run_id == begun
+            with pytest.raises(KeyConflict, match="with other language;"):
+                start("Say b", **own, language="Dutch")
+            with pytest.raises(KeyConflict, match="with other transcript;"):
+                start("Say b", **own | {"transcript": [{"role": "user", "content": "Bye"}]})
+        assert len(host.journal.runs(conversation="c")) == 2
 
 
 def test_one_that_is_cancelled_in_line_ends_when_its_turn_comes(tmp_path: Path) -> None:
@@ -125,10 +164,149 @@ def test_a_line_waits_behind_a_question_and_goes_on_with_its_answer(tmp_path: Pa
         holds(host.journal)
 
 
+def ready(host: Engine) -> dict[str, bool]:
+    """Return by run whether a worker may take it up now."""
+    queue = RunQueue(host.journal.store.backend)
+    now = queue.now_us()
+    return {row.run_id: row.ready_at is not None and row.ready_at <= now for row in queue.rows()}
+
+
+@pytest.mark.parametrize("way", ["resume", "aresume"])
+@pytest.mark.parametrize("place", ["c", "other", None])
+def test_what_waits_for_a_run_comes_up_when_that_has_ended(
+    place: str | None, way: str, tmp_path: Path
+) -> None:
+    """Whatever conversation that is of, and whoever ends it; what waits for the rounds behind it looks no sooner."""
+    with asking(tmp_path / "runs.db") as host:
+        first = host.submit("Pay", conversation=place).run_id
+        runs = [host.submit("Say", conversation="c", queue=True, after=first).run_id]
+        runs.append(host.submit("Say", conversation="c", queue=True).run_id)
+        work(host)
+        assert ready(host) == dict.fromkeys([first, *runs], False)
+        if way == "resume":
+            host.resume(first, answer={"approve": True})
+        else:
+            asyncio.run(host.aresume(first, answer={"approve": True}))
+        assert (ready(host)[runs[0]], ready(host)[runs[1]]) == (True, False)
+        work(host)
+        assert [host.result(run_id).answer for run_id in runs] == ["More.", "Last."]
+        holds(host.journal)
+
+
+def test_a_run_that_stands_in_for_a_failed_one_is_waited_for(tmp_path: Path) -> None:
+    """What waits for the first of both comes up at the end of the second."""
+    with desk(
+        tmp_path / "runs.db", ScriptedModel(["no JSON"] * 3 + [{"steps": [], "answer": "Known."}])
+    ) as host:
+        first = host.submit("Say a", conversation="c", fallback="batch", profile="two_stage").run_id
+        last = host.submit("Say b", conversation="c", queue=True).run_id
+        queue = RunQueue(host.journal.store.backend)
+        queue.wait_for(queue.claim(2, "w", 60.0)[1], first, queue.now_us() + 3_600_000_000)
+        assert not ready(host)[last]
+        host.resume(first)
+        assert host.journal.spec(host.journal.runs()[0].run_id).fallback_for == first and ready(host)[last]
+
+
+def test_a_run_that_ends_while_its_line_is_looked_at_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker has seen that it waits for a person, and notes to look again in an hour: before the note it has ended."""
+    with asking(tmp_path / "runs.db") as host:
+        first = host.run("Pay", conversation="c").run_id
+        last = host.submit("Say", conversation="c", queue=True).run_id
+        wait_for = RunQueue.wait_for
+
+        def late(self: RunQueue, *arguments: Any) -> None:
+            host.resume(first, answer={"approve": True})
+            wait_for(self, *arguments)
+
+        monkeypatch.setattr(RunQueue, "wait_for", late)
+        work(host)
+        assert host.result(last).answer == "More."
+
+
+@pytest.mark.parametrize("again", ["worker", "start"])
+def test_what_a_driver_that_died_has_not_let_on_comes_up(
+    again: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a worker sees the end of the run that was waited for, and where one starts after that end was seen."""
+    with asking(tmp_path / "runs.db") as host:
+        first = host.submit("Pay", conversation="c").run_id
+        last = host.submit("Say", conversation="c", queue=True).run_id
+        work(host)
+        with monkeypatch.context() as dead:
+            dead.setattr(RunQueue, "let_on", lambda *_: None)
+            host.resume(first, answer={"approve": True})
+        assert not ready(host)[last]
+        if again == "worker":
+            monkeypatch.setattr(RunQueue, "prune", lambda _: None)
+            RunQueue(host.journal.store.backend).release(host.journal.run(first).run)
+        work(host)
+        assert host.result(last).answer == "More."
+
+
+def test_a_round_that_another_driver_has_taken_over_is_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its lease and the statement that writes what it is told: its spec stays as it was."""
+    with desk(tmp_path / "runs.db") as host:
+        host.submit("Say a", conversation="c")
+        last = host.submit("Say b", conversation="c", queue=True).run_id
+        host.resume(host.journal.runs()[1].run_id)
+        store, before = host.journal.store, host.journal.spec(last)
+        write_anew = store.write_anew
+
+        def late(*arguments: Any, **options: Any) -> None:
+            store.backend.execute("UPDATE leases SET fence = fence + 1", ())
+            write_anew(*arguments, **options)
+
+        monkeypatch.setattr(store, "write_anew", late)
+        with pytest.raises(LeaseLost, match=last):
+            host.resume(last)
+        assert host.journal.spec(last) == before and host.journal.verify() == []
+
+
+@pytest.mark.parametrize("case", ["begun", "ended", "waiting", "task", "branch"])
+def test_a_line_goes_on_behind_a_round_that_is_erased(case: str, tmp_path: Path) -> None:
+    """As it began, ended, while it or its task waits for a person, and where the conversation branches off it."""
+    model = Clerk()
+    with asking(tmp_path / "runs.db") as host:
+        if case == "task":
+            first = host.submit_workflow("Say pay", tasks=[Task("Pay it")], conversation="c").run_id
+        else:
+            first = host.submit("Say pay", conversation="other" if case == "branch" else "c").run_id
+        after: dict[str, Any] = {"after": first} if case == "branch" else {}
+        runs = [host.submit("Say 0", conversation="c", queue=True, **after).run_id]
+        runs.append(host.submit("Say 1", conversation="c", queue=True).run_id)
+        if case == "ended":
+            host.model = Clerk()
+            host.resume(first)
+        elif case != "begun":
+            work(host)  # its worker looks at the line again in an hour
+        host.model = model
+        host.journal.erase(first, others="erase" if case == "task" else "refuse", force=case != "ended")
+        assert ready(host)[runs[0]]
+        work(host)
+        assert [host.result(run_id).answer for run_id in runs] == ["You said: Say 0", "You said: Say 1"]
+        assert host.journal.spec(runs[1]).earlier[-1].runs == (runs[0],) and "pay" not in model.told()
+        holds(host.journal)
+
+
+def test_a_round_that_is_imported_alone_goes_on_without_those_before_it(tmp_path: Path) -> None:
+    """It is told of nothing, since nothing is there."""
+    with desk(tmp_path / "runs.db") as host:
+        host.submit("Say a", conversation="c")
+        last = host.submit("Say b", conversation="c", queue=True).run_id
+        lines = [line_bytes(line) for line in host.journal.export(last)]
+    with desk(tmp_path / "other.db") as host:
+        host.journal.import_lines(lines)
+        assert host.resume(last).answer == "You said: Say b"
+        assert host.journal.spec(last).earlier == () and not host.journal.spec(last).in_line
+        holds(host.journal)
+
+
 def test_what_waits_in_line_moves_with_its_conversation(tmp_path: Path) -> None:
     """Where it is imported, whoever takes it up goes on from the rounds that are there."""
-    from ..support.inside import line_bytes
-
     with desk(tmp_path / "runs.db") as host:
         host.submit("Say a", conversation="c")
         last = host.submit("Say b", conversation="c", queue=True).run_id

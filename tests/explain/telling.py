@@ -11,7 +11,7 @@ from typing import Any
 from paor import Journal, report
 from paor.cli import main
 
-from .inside import TOOLS, Answerer, JournalView, spans_of, visible, without_secrets
+from .inside import Answerer, JournalView, spans_of, visible, without_secrets
 
 
 def printed(*arguments: str) -> Any:
@@ -25,7 +25,7 @@ def printed(*arguments: str) -> Any:
 
 def answered(journal: str, tool: str, *, content: bool, **arguments: Any) -> Any:
     """Return the answer of a tool of the server."""
-    found = Answerer(journal, content=content).answer(TOOLS[tool], arguments)
+    found = Answerer(journal, content=content).answer(tool, arguments)
     assert found.answer is not None, (tool, arguments, found.error)
     return json.loads(json.dumps(found.answer))
 

@@ -8,14 +8,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from paor import Engine, Journal, Limits, Machine, ModelCall, Phase, Policy, ScriptedModel, Tool, tool
-from paor.audit import Bisection, bisect, bisect_runs
+from paor import Engine, Journal, Limits, Machine, ModelCall, Phase, Policy, ScriptedModel, Tool, diff, tool
+from paor.audit import Bisection, TrialFinding, backtest, bisect, bisect_runs
 from paor.machine import GuardContext
 from paor.prompts.clients.prices import Price
+from paor.testing import call_tools, step
 
 from ..support.journeys import BY_NAME, Journey, play
 from ..support.worlds import JOURNAL, SELECT, TOOLS, template
+from .inside import apart, parts_between, spec_places
 
 Options = dict[str, Any]
 
@@ -283,6 +287,30 @@ def test_of_two_prompts_that_both_differ_from_the_recorded_one_the_line_is_named
     )
 
 
+@pytest.mark.parametrize(
+    "planted", PLANTED, ids=[f"{item.part} {item.name[:40]} {number}" for number, item in enumerate(PLANTED)]
+)
+def test_each_place_at_which_two_specs_differ_is_named_once_and_all_of_them_make_the_other(
+    planted: Planted, journals: Callable[[str], Journal]
+) -> None:
+    """For a bisection, which changes it, and for the difference of two runs, which names it as a part."""
+    journal = journals(planted.journey)
+    spec = journal.reader.spec(journal.runs()[0].run_id)
+    usual: Options = {"model": Silent([]), "tools": TOOLS, "builtins": False, "journal": ":memory:"}
+    with Engine(**{**usual, **planted.one}) as first, Engine(**{**usual, **planted.two}) as second:
+        one, two = first.trial_spec(spec), second.trial_spec(spec)
+    places, mixed = list(spec_places(one, two)), one
+    for place in places:
+        assert place.left != place.right
+        mixed = place.put(mixed, place.right)
+    assert list(spec_places(mixed, two)) == [] and list(spec_places(two, two)) == []
+    assert len({place.name for place in places}) == len(places)
+    named = {part.name.partition(":")[0] for part in parts_between(one, two) if part.cause != "machine"}
+    hosts = {"host_machine", "phase_tools", "machine", "fingerprints"}
+    assert named - hosts == {place.name for place in places} - hosts
+    assert places or planted.part in ("price", "never") or one == two
+
+
 class Fickle(Recorded):
     """Settings that deny everything the first time only, and keep more previews after it."""
 
@@ -355,3 +383,112 @@ def test_what_makes_two_runs_differ_is_named(
         seq,
         [(part, name)],
     ), found
+
+
+# -- long texts ------------------------------------------------------------------------------------------------------
+
+LEAD = "This much is said of it, whoever asks. " * 10
+
+
+def closing(**phase: Any) -> Options:
+    """Return a machine with one more phase before it is Done."""
+    machine = (
+        Machine.standard()
+        .phase(Phase("Closing", **phase))
+        .row("Reviewing", "close", "Closing", when="review_success", before="finish")
+        .row("Closing", "finish", "Done", when="succeeded")
+        .row("Closing", "give_up", "Failed")
+    )
+    return {"machine": machine}
+
+
+def closing_question(end: str) -> Options:
+    """Return one that asks a person."""
+
+    def asked(context: GuardContext) -> str:
+        return f"{LEAD}{end}"
+
+    return closing(question=asked, answer={"type": "object"})
+
+
+def sending(end: str) -> Options:
+    """Return one that calls a tool."""
+    return closing(tool="notes.send", arguments={"text": f"{LEAD}{end}"})
+
+
+def described(end: str) -> Options:
+    """Return the tools of a native run, one of which has a long description."""
+    tools = [
+        replace(item, description=f"{LEAD}{end}") if item.name == "notes.send" else item for item in TOOLS
+    ]
+    return {"profile": "native", "tools": tools}
+
+
+NATIVE = replace(USUAL, run={}, replies=[call_tools(step("notes.read", page=1)), "Page 1 is read."])
+LONG_TEXTS: dict[str, tuple[Callable[[str], Options], Journey]] = {
+    "a line of a prompt": (lambda end: {"instructions": f"{LEAD}{end}"}, USUAL),
+    "a question": (closing_question, replace(USUAL, answers=[{"answer": {}}])),
+    "what a row sets": (sending, USUAL),
+    "a tool of a native turn": (described, NATIVE),
+}
+
+
+def recorded(place: str, end: str, folder: Path) -> Journal:
+    """Return the journal of the journey with such a text."""
+    change, journey = LONG_TEXTS[place]
+    options = change(end)
+    tools = options.pop("tools", TOOLS)
+    return played(replace(journey, options=options, tools=lambda: tools), folder / end)
+
+
+def parted(was: str, now: str, found: TrialFinding | Bisection) -> bool:
+    """Whether a difference shows where the texts part, and little else."""
+    return was in found.was and now in found.now and max(len(found.was), len(found.now)) < 180
+
+
+@pytest.mark.parametrize("place", LONG_TEXTS)
+def test_long_texts_are_shown_from_where_two_engines_part(place: str, tmp_path: Path) -> None:
+    """By a back-test and by a bisection, of which both sides part from the record at the same place."""
+    usual: Options = {"model": Silent([]), "tools": TOOLS, "builtins": False, "journal": ":memory:"}
+    change, _ = LONG_TEXTS[place]
+    with recorded(place, "first", tmp_path) as journal:
+        assert journal.runs()[0].state == "Done"
+        with Engine(**{**usual, **change("second")}) as engine:
+            found = list(backtest(engine, journal))
+        assert found and all(parted("first", "second", item) for item in found if item.kind != "unknown")
+        assert parted("second", "third", compared(journal, change("second"), change("third")))
+
+
+@pytest.mark.parametrize("place", LONG_TEXTS)
+def test_two_engines_that_part_from_a_record_alike_and_then_from_one_another_differ(
+    place: str, tmp_path: Path
+) -> None:
+    """Though what is shown of each is the same: what is compared is the whole text."""
+    change, _ = LONG_TEXTS[place]
+    with recorded(place, "first", tmp_path) as journal:
+        sides = [change(f"now {LEAD}{end}") for end in ("second", "third")]
+        assert compared(journal, *sides).parts
+        assert not compared(journal, sides[0], change(f"now {LEAD}second")).differs
+
+
+@pytest.mark.parametrize("place", [place for place, (_, journey) in LONG_TEXTS.items() if journey != NATIVE])
+def test_long_texts_are_shown_from_where_two_runs_part(place: str, tmp_path: Path) -> None:
+    """By their difference and by a bisection."""
+    with recorded(place, "first", tmp_path) as one, recorded(place, "second", tmp_path) as two:
+        good, bad = (journal.runs()[0].run_id for journal in (one, two))
+        assert parted("first", "second", bisect_runs(one, good, bad, two))
+        told = diff(one, good, bad, two)
+    assert "first" in told.left.text and "second" in told.right.text
+    assert max(len(told.left.text), len(told.right.text)) < 180
+
+
+@given(st.text("ab \n", max_size=200), st.integers(1, 30), *[st.text("ab \n", max_size=300)] * 2)
+def test_two_texts_that_differ_are_shown_as_two_lines_that_differ(
+    same: str, times: int, one: str, two: str
+) -> None:
+    """However long what they have in common is; blanks count as one."""
+    texts = [" ".join((same * times + end).split()) for end in (one, two)]
+    lines = apart(same * times + one, same * times + two)
+    assert (lines[0] != lines[1]) is (texts[0] != texts[1])
+    assert all(len(line) <= 163 and "\n" not in line for line in lines)
+    assert max(map(len, texts)) > 120 or [*lines] == texts

@@ -6,16 +6,28 @@ import asyncio
 import inspect
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Unpack, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Unpack, get_args, get_origin, get_type_hints
 
 import pytest
 
-from paor import Engine, ForkOptions, ResumeOptions, RunOptions, ScriptedModel, Task
-from paor.errors import KeyConflict, UnknownOption, UsageError
+from paor import (
+    AnswerOptions,
+    Engine,
+    ForkOptions,
+    ResumeOptions,
+    RunOptions,
+    ScriptedModel,
+    Task,
+    ToolContext,
+    tool,
+)
+from paor.errors import KeyConflict, PaorError, UnknownOption, UsageError
+from paor.testing import call_tools, step
 
 from ..support.cli_support import Shell
-from ..support.inside import FIELDS, OPTIONS
+from ..support.inside import FIELDS, OPTIONS, TYPES, line_bytes
 from ..support.pages import ROOT, environment
 from ..support.worlds import ANSWER
 
@@ -70,9 +82,7 @@ def started(engine: Engine, name: str, **options: Any) -> None:
 @pytest.mark.parametrize("name", STARTS)
 def test_every_start_refuses_an_option_that_nothing_takes_and_names_the_nearest(name: str) -> None:
     with Engine("offline", journal=":memory:") as engine:
-        with pytest.raises(
-            UnknownOption, match=r"^\w+\(\) has no option 'langage'; did you mean language\?$"
-        ):
+        with pytest.raises(UnknownOption, match=r"^a run has no option 'langage'; did you mean language\?$"):
             started(engine, name, langage="de")
         with pytest.raises(TypeError, match="has no option 'zzz'; there are: after, connections"):
             started(engine, name, zzz=1)
@@ -81,6 +91,154 @@ def test_every_start_refuses_an_option_that_nothing_takes_and_names_the_nearest(
             with pytest.raises(UsageError, match=option):
                 started(engine, name, **bad)
         assert engine.journal.runs() == []
+
+
+EMPTY: dict[Any, tuple[Any, ...]] = {Mapping: ({},), Sequence: ([], ()), str: ("",), bool: (False,)}
+"""Empty values by what the type of an option names."""
+
+
+@pytest.mark.parametrize("name", sorted(OPTIONS.keys() - {"deps"}))
+def test_an_empty_value_of_another_kind_is_not_taken_for_none(name: str) -> None:
+    with Engine("offline", journal=":memory:") as engine:
+        hint = TYPES[name]
+        named = [get_origin(one) or one for one in (hint, *get_args(hint))]
+        taken = [type(value) for kind in named for value in EMPTY.get(kind, ())]
+        value: Any
+        for value in ([], (), {}, "", b"", 0, 0.0, False):
+            if type(value) not in taken:
+                with pytest.raises(UsageError):
+                    engine.run("Say it", **{name: value})
+        assert engine.journal.runs() == []
+
+
+LONE = "a\ud800b"
+"""A text that no JSON and no UTF-8 can hold."""
+
+ONE_OF: Any = Literal["a\ud800b"]
+
+HOLDING: dict[str, list[Any]] = {
+    **{name: [LONE] for name, hint in TYPES.items() if str in get_args(hint) or get_origin(hint) is Literal},
+    **{name: [LONE] for name in ("mode", "react_mode", "fallback", "queue", "stage", "deps")},
+    "model": [LONE, f"openai:{LONE}", f"script:{LONE}"],
+    "tools": [[LONE], LONE],
+    "limits": [{LONE: 1}, {"max_steps": LONE}],
+    "instructions": [LONE, lambda _: LONE],
+    "metadata": [{"a": LONE}, {LONE: 1}],
+    "values": [{"a": [LONE]}, {LONE: 1}],
+    "workflow": [
+        f"after: {{action: 'orders/find', input: {{order_id: '{LONE}'}}}}",
+        {"after": {"action": LONE}},
+    ],
+    "variables": [{"a": LONE}, {"a": {LONE: 1}}, {LONE: 1}],
+    "output_type": [LONE, {"type": "object", "description": LONE}, ONE_OF],
+    "transcript": [[{"role": "user", "content": LONE}], [{"role": LONE, "content": "a"}], [LONE]],
+    "connections": [{"bank": LONE}, {LONE: "bank"}],
+    "after": [LONE],
+}
+BESIDE: dict[str, dict[str, Any]] = {
+    "after": {"conversation": "c"},
+    "variables": {"workflow": "after: {action: system/end}"},
+}
+"""What an option needs beside it."""
+
+
+def says_one_line(error: PaorError) -> None:
+    """See to it that an error can be written anywhere."""
+    assert len(str(error).splitlines()) == 1 and str(error).encode()
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_text_that_no_journal_can_hold_is_refused_in_one_line_or_made_one_that_it_can(name: str) -> None:
+    """In whatever option it stands, and however deep; of a run that was started the journal verifies, and its texts can be moved."""
+    for value in HOLDING[name]:
+        with Engine(ScriptedModel([ANSWER()]), journal=":memory:") as engine:
+            try:
+                engine.run("Say it", **BESIDE.get(name, {}), **{name: value})
+            except UsageError as error:
+                says_one_line(error)
+            assert engine.journal.verify() == []
+            for row in engine.journal.runs():
+                assert b"".join(line_bytes(line) for line in engine.journal.export(row.run_id)).decode()
+
+
+@pytest.mark.parametrize(
+    "given", [{"objective": LONE}, {"success_criteria": [LONE]}, {"documents": [(LONE, LONE)]}], ids=str
+)
+def test_so_it_is_in_what_is_no_option(given: dict[str, Any]) -> None:
+    with Engine(ScriptedModel([ANSWER()]), journal=":memory:") as engine:
+        engine.run(**{"objective": "Say it"} | given)
+        assert engine.journal.verify() == []
+
+
+def test_deps_are_the_hosts_own() -> None:
+    """Even a text that no journal could hold: it is in none."""
+    seen: list[Any] = []
+
+    @tool("desk.look", effect="read")
+    def look(context: ToolContext[str]) -> str:
+        """Look."""
+        seen.append(context.deps)
+        return "seen"
+
+    with Engine(
+        ScriptedModel([call_tools(step("desk.look")), "Done."]), [look], ":memory:", profile="native"
+    ) as engine:
+        assert engine.run("Look", deps=LONE).state == "Done" and seen == [LONE]
+
+
+WAYS_ON = {
+    "resume": ResumeOptions,
+    "aresume": ResumeOptions,
+    "resume_stream": ResumeOptions,
+    "continue_run": ResumeOptions,
+    "fork": ForkOptions,
+    "answer": AnswerOptions,
+}
+
+
+@pytest.mark.parametrize("way", WAYS_ON)
+def test_every_way_on_refuses_what_it_cannot_use_by_the_name_of_the_option(way: str) -> None:
+    """The run waits on, and nothing is written."""
+    options = get_type_hints(WAYS_ON[way])
+    with Engine(ScriptedModel([ANSWER()]), journal=":memory:") as engine:
+        run_id = engine.run("Say it", task_type="a").run_id
+        rows = engine.journal.heads()
+
+        def call(**given: Any) -> None:
+            place = {"fork": (run_id, 0), "answer": (run_id,)}.get(way, (run_id,))
+            found = getattr(engine, way)(*place, **({"question": "1-a"} if way == "answer" else {}) | given)
+            if inspect.iscoroutine(found):
+                asyncio.run(found)
+            elif inspect.isgenerator(found):
+                list(found)
+
+        with pytest.raises(
+            UnknownOption, match=r"^an? (resume|fork|answer) has no option 'zzz'; there are: "
+        ):
+            call(zzz=1)
+        wrong: dict[str, Any] = {
+            "connections": (5, [], ""),
+            "model": (5, LONE),
+            "accept_changes": ("no", 0, []),
+            "current": ("no", 0, []),
+            "limits": (5, [], {LONE: 1}),
+            "policy": (5, []),
+            "prompt_template": (5, []),
+            "question": (5, LONE),
+            "reason": (5, LONE),
+            "actor": (5, LONE),
+            "outcome": (5, LONE),
+            "answer": (LONE, {LONE: LONE}),
+            "result": (),
+            "deps": (),
+            "output_type": (5, LONE, ONE_OF),
+        }
+        for name in options:
+            for value in wrong[name]:
+                with pytest.raises(UsageError) as refused:
+                    call(**{name: value})
+                says_one_line(refused.value)
+        assert engine.journal.heads() == rows
 
 
 def test_every_option_has_its_type_its_default_and_its_description_in_the_reference() -> None:

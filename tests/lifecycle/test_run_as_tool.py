@@ -264,7 +264,74 @@ def test_other_parameters_make_the_objective(tmp_path: Path) -> None:
 )
 def test_what_cannot_be_a_tool_is_refused(name: str, description: str, options: dict[str, Any]) -> None:
     with engine([], []) as clerk, pytest.raises(UsageError):
-        engine([], [clerk.as_tool(name, description, **options)])
+        clerk.as_tool(name, description, **options)
+
+
+def failing(_: Any) -> str:
+    raise ValueError("no instructions today")
+
+
+class Unpriced(ScriptedModel):
+    """A model whose price nobody knows."""
+
+    is_priced = False
+
+
+UNUSABLE: list[dict[str, Any]] = [
+    {"model": "nobody:x"},
+    {"model": "offline", "output_type": int},
+    {"mode": "slow"},
+    {"mode": "planner", "profile": "native"},
+    {"mode": "planner", "fallback": "batch"},
+    {"mode": "batch", "workflow": "after: {action: bank.pay}"},
+    {"react_mode": True, "workflow_mode": "Actionplan"},
+    {"profile": "easy"},
+    {"stage": "third"},
+    {"tools": ["bank.rob"]},
+    {"task_type": "unknown"},
+    {"limits": {"max_steps": -1}},
+    {"limits": {"most_steps": 1}},
+    {"instructions": failing},
+    {"instructions": 5},
+    {"prompt_template": "{{KEY:NOTHING}}"},
+    {"workflow": "after: {action: bank.rob}"},
+    {"workflow": "{"},
+    {"variables": {"a": 1}},
+    {"output_type": 5},
+    {"output_type": int, "final_format": "md"},
+    {"final_format": "pdf"},
+    {"transcript": [1]},
+    {"connections": {"": 1}},
+    {"metadata": {"a b": 1}},
+    {"values": {"a": object()}},
+    {"limits": {"cost_budget": 1.0}},
+]
+
+
+@pytest.mark.parametrize("options", UNUSABLE)
+def test_what_no_run_could_be_started_with_is_refused_when_the_tool_is_made(options: dict[str, Any]) -> None:
+    """In the words in which a run refuses it: a model would read them otherwise, and could do nothing about them."""
+    policy = Policy(task_types={"paying": ("bank.pay",)})
+    with Engine(Unpriced([]), [pay], ":memory:", policy=policy) as clerk:
+        with pytest.raises(UsageError) as by_run:
+            clerk.run("Pays.", **options)
+        with pytest.raises(UsageError) as by_tool:
+            clerk.as_tool("clerk", "Pays.", **options)
+        assert str(by_tool.value) == str(by_run.value)
+
+
+def test_a_tool_is_made_without_what_its_caller_brings(tmp_path: Path) -> None:
+    """Of an engine whose tools take deps, and that has none."""
+
+    @tool("bank.check", effect="read")
+    def check(context: ToolContext[str], amount: int) -> str:
+        """Check."""
+        return context.deps
+
+    with engine([call_tools(step("bank.check", amount=5)), "Checked."], [check]) as clerk:
+        made = clerk.as_tool("clerk", "Checks.")
+        with engine(asks("clerk"), [made], deps="of the caller") as desk:
+            assert desk.run("Have it checked").state == "Done"
 
 
 def test_on_an_event_loop_and_with_a_name_of_its_own(tmp_path: Path) -> None:

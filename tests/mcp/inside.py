@@ -5,7 +5,7 @@ from __future__ import annotations
 from paor.fsm.explain.story import LEFT_OUT, name_of
 from paor.fsm.verify.verify import Defect
 from paor.mcp_server.answering import Answerer, CallOutcome
-from paor.mcp_server.forms import TOTAL_CHARS, Texts, field_of, part_of, schema_of, visible, without_secrets
+from paor.mcp_server.forms import TOTAL_CHARS, Texts, as_field, as_part, visible, without_secrets
 from paor.mcp_server.tools import TOOLS
 from paor.states.records.actions import WebFact
 from paor.tools.catalog import Catalog, fold_name

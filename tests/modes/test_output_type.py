@@ -396,6 +396,9 @@ def test_a_validator_of_the_type_is_checked_when_the_value_is_made(tmp_path: Pat
         assert own.result(row.run_id).output == {"number": 3}
         with pytest.raises(InvalidOutput, match="Invoice"):
             own.result(row.run_id, Invoice)
+        text: Any = "Invoice"  # of which pydantic would make a type
+        with pytest.raises(UsageError, match="it is a text"):
+            own.result(row.run_id, text)
 
 
 @pytest.mark.parametrize(
@@ -403,7 +406,7 @@ def test_a_validator_of_the_type_is_checked_when_the_value_is_made(tmp_path: Pat
     [
         ({"output_type": Callable[[], int]}, "has no JSON Schema"),
         ({"output_type": lambda: 1}, "it is a function"),
-        ({"output_type": "Invoice"}, "output_type 'Invoice' has no JSON Schema"),
+        ({"output_type": "Invoice"}, "output_type 'Invoice' has no JSON Schema .it is a text."),
         ({"output_type": {"type": "nothing"}}, "output_type: "),
         ({"output_type": {"$ref": "http://example.org/x.json"}}, "output_type: "),
         ({"output_type": Invoice, "final_format": "md"}, "final_format formats a text"),

@@ -67,16 +67,16 @@ def test_A053_D12_steps_and_mode_are_read_validated_and_journaled(
     ("options", "words"),
     [
         ({"mode": "chat"}, "mode 'chat' is unknown"),
-        ({"react_mode": "yes"}, "reactMode must be true or false"),
-        ({"workflow_mode": "Dynamic"}, "workflowMode 'Dynamic' is unknown; use React or Actionplan"),
-        ({"workflow_mode": 1}, "workflowMode 1 is unknown"),
-        ({"mode": "react", "react_mode": False}, "mode says react, reactMode says batch"),
-        ({"mode": "batch", "react_mode": True}, "mode says batch, reactMode says react"),
+        ({"react_mode": "yes"}, "react_mode must be True or False"),
+        ({"workflow_mode": "Dynamic"}, "workflow_mode 'Dynamic' is unknown; use React or Actionplan"),
+        ({"workflow_mode": 1}, "workflow_mode 1 is unknown"),
+        ({"mode": "react", "react_mode": False}, "mode says react, react_mode says batch"),
+        ({"mode": "batch", "react_mode": True}, "mode says batch, react_mode says react"),
         (
             {"react_mode": True, "workflow_mode": "Actionplan"},
-            "reactMode says react, workflowMode says batch",
+            "react_mode says react, workflow_mode says batch",
         ),
-        ({"mode": "planner", "workflow_mode": "React"}, "mode says planner, workflowMode says react"),
+        ({"mode": "planner", "workflow_mode": "React"}, "mode says planner, workflow_mode says react"),
     ],
 )
 def test_A053_D12_names_that_disagree_are_an_error(
@@ -107,7 +107,7 @@ def test_A053_D12_the_command_line_takes_the_documents_names(shell: Shell) -> No
     for change, words in (
         ({"reactMode": "true"}, "reactMode must be true or false"),
         ({"maxSteps": 0}, "max_steps"),
-        ({"workflowMode": "Actionplan"}, "reactMode says react, workflowMode says batch"),
+        ({"workflowMode": "Actionplan"}, "react_mode says react, workflow_mode says batch"),
     ):
         shell("run", "--input", json.dumps(fields | change), "--journal", "a.db").refused(words)
     assert len(query(shell.folder / "a.db", "SELECT run FROM specs")) == 1

@@ -222,7 +222,7 @@ def test_pure_code_is_left_alone(text: str) -> None:
     [
         ("from .. import Engine", "import ..Engine"),
         ("from .. import states, cli", "import ..cli"),
-        ("from ..cli.support.streams import say", "import ..cli.support.streams"),
+        ("from ..cli.support.terminal import say", "import ..cli.support.terminal"),
         ("def f():\n    from ..cli.main import app", "import ..cli.main"),
         ("from paor.states.run.state import Run", "import paor.states.run.state.Run"),
         ("import paor", "import paor"),

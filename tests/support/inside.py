@@ -25,7 +25,7 @@ from paor.fsm.journal.scans import Scan
 from paor.fsm.journal.sqlite.database import authorize
 from paor.fsm.journal.sqlite.file import open_writer
 from paor.fsm.journal.sqlite.migrations import OLDEST, newest
-from paor.fsm.lifecycle.options import OPTIONS
+from paor.fsm.lifecycle.options import OPTIONS, TYPES
 from paor.fsm.lifecycle.resume import take_up
 from paor.fsm.lifecycle.runner import Runner
 from paor.fsm.machine.decide import decide
@@ -71,6 +71,7 @@ __all__ = [
     "ROWS",
     "SPECIFYING",
     "TABLE",
+    "TYPES",
     "Checkpoint",
     "Counters",
     "Defect",

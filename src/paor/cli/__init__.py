@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import click
 
     from ..states.base.errors import PaorError
-    from .support import streams as io
+    from .support import terminal as io
 
     io.prepare_streams()
     given = list(sys.argv[1:] if arguments is None else arguments)

@@ -57,7 +57,6 @@ from .lifecycle.subruns import Task, as_list, run_tool
 from .lifecycle.told import Earlier
 from .lifecycle.turns import Start, abegun_events, begun_events, submit
 from .machine.machine import Machine
-from .machine.properties import Property
 from .runtime.events import Event
 from .runtime.ports import Clock, Ids, RandomIds, SystemClock, ValuesPort
 from .runtime.result import Result
@@ -498,7 +497,7 @@ class Engine:
         Raises:
             UsageError: A name, a description, a schema or an option that cannot be used.
         """
-        return run_tool(self._runner, name, description, parameters, run_options(options, "as_tool"))
+        return run_tool(self._runner, name, description, parameters, run_options(options))
 
     def resume_stream(
         self, run_id: str, *, on_close: OnClose = "detach", **options: Unpack[ResumeOptions]
@@ -814,8 +813,8 @@ class Engine:
         return tuple(self._runner.settings.tools.values())
 
     @property
-    def never(self) -> tuple[Property, ...]:
-        """What no run may do, as it was given."""
+    def never(self) -> tuple[Any, ...]:
+        """The properties that no run may break; `str` of one is its text as it was given."""
         return self._runner.settings.never
 
     def drain(self, seconds: float) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from ..states.base.errors import (
     UsageError,
 )
 from .forms import CHARS, Texts, sieved, visible, without_secrets
-from .tools import JournalTool
+from .tools import TOOLS, JournalTool
 
 LINE_CHARS = 400
 """Characters of an error."""
@@ -83,12 +83,13 @@ class Answerer:
         self._busy_timeout_s = busy_timeout_s
         self._log = log
 
-    def answer(self, tool: JournalTool, arguments: Mapping[str, Any]) -> CallOutcome:
-        """Return what came of a call; nothing is raised."""
+    def answer(self, name: str, arguments: Mapping[str, Any]) -> CallOutcome:
+        """Return what came of a call of the tool of this name; nothing is raised."""
+        tool = TOOLS[name]
         problems = tool.parameters.check(arguments)
         if problems:
             told = "; ".join(problem.message for problem in problems[:PROBLEMS_TOLD])
-            return CallOutcome(None, self._line(f"{tool.name}: {told}"))
+            return CallOutcome(None, self._line(f"{name}: {told}"))
         try:
             return CallOutcome(self._found(tool, arguments))
         except InternalError as error:
@@ -96,11 +97,9 @@ class Answerer:
         except PaorError as error:
             return CallOutcome(None, self._line(str(error) if self.content else _words(error)))
         except _SHAPE as error:
-            told = f"{type(error).__name__}; {self._where(error)}"
-            self._log(f"a journal that could not be read, or an error of paor's own: {told}")
-            return CallOutcome(
-                None, "the journal holds something that cannot be read here; the tool verify says where"
-            )
+            where = f"{type(error).__name__}; {_where(error)}"
+            self._log(f"a journal that could not be read, or an error of paor's own: {where}")
+            return CallOutcome(None, UNREADABLE)
         except Exception as error:  # noqa: BLE001 - a server answers, whatever happened
             return CallOutcome(None, self._internal(error))
 
@@ -122,19 +121,22 @@ class Answerer:
         raise InternalError("unreachable")
 
     def _internal(self, error: Exception) -> str:
-        self._log(f"internal error: {type(error).__name__}; {self._where(error)}")
+        self._log(f"internal error: {type(error).__name__}; {_where(error)}")
         return (
             f"internal error ({type(error).__name__}); the server's error output says where, please report it"
         )
-
-    @staticmethod
-    def _where(error: Exception) -> str:
-        """Return the places of an error, innermost last, without its text: that may be of a journal."""
-        frames = traceback.extract_tb(error.__traceback__)[-4:]
-        return ", ".join(f"{frame.name} line {frame.lineno}" for frame in frames)
 
     @staticmethod
     def _line(text: str) -> str:
         """Return an error as one line within bounds, without keys."""
         line = visible(without_secrets(" ".join(text[: 4 * LINE_CHARS].split())))
         return line if len(line) <= LINE_CHARS else f"{line[: LINE_CHARS - 3]}..."
+
+
+UNREADABLE = "the journal holds something that cannot be read here; the tool verify says where"
+
+
+def _where(error: Exception) -> str:
+    """Return the places of an error, innermost last, without its text: that may be of a journal."""
+    frames = traceback.extract_tb(error.__traceback__)[-4:]
+    return ", ".join(f"{frame.name} line {frame.lineno}" for frame in frames)

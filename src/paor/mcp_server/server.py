@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..states.base.version import VERSION
 from .answering import Answerer
-from .forms import schema_of
 from .tools import TOOLS, JournalTool
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ CALLS_AT_ONCE = 2
 
 INSTRUCTIONS = """\
 Read-only view of a paor journal: runs of LLM agents as rows of a state machine. Begin with runs, then show(run="last"). why explains a row \
-guard by guard, diff compares two runs, verify checks hashes and replays. Nothing here can change a run.
+guard by guard, diff compares two runs, verify checks hashes, replay derives a run again. Nothing here can change a run.
 {content}"""
 
 WITHOUT = """\
@@ -83,7 +82,7 @@ def server_of(answerer: Answerer) -> Server[Any]:
     from mcp.server.lowlevel.server import Server
     from mcp.shared.exceptions import MCPError
 
-    listed = [_listed(tool) for tool in TOOLS.values()]
+    listed = [_listed(name, tool) for name, tool in TOOLS.items()]
     limiter = anyio.CapacityLimiter(CALLS_AT_ONCE)
 
     async def list_tools(
@@ -92,10 +91,9 @@ def server_of(answerer: Answerer) -> Server[Any]:
         return types.ListToolsResult(tools=listed)
 
     async def call_tool(context: Any, parameters: types.CallToolRequestParams) -> types.CallToolResult:
-        tool = TOOLS.get(parameters.name)
-        if tool is None:
+        if parameters.name not in TOOLS:
             raise MCPError(types.INVALID_PARAMS, f"there is no such tool; there are: {', '.join(TOOLS)}")
-        work = partial(answerer.answer, tool, parameters.arguments or {})
+        work = partial(answerer.answer, parameters.name, parameters.arguments or {})
         answer, error = await run_sync(work, abandon_on_cancel=True, limiter=limiter)
         if answer is None:
             return types.CallToolResult(content=[types.TextContent(text=error)], is_error=True)
@@ -112,15 +110,14 @@ def server_of(answerer: Answerer) -> Server[Any]:
     )
 
 
-def _listed(tool: JournalTool) -> types.Tool:
+def _listed(name: str, tool: JournalTool) -> types.Tool:
     import mcp_types as types
 
     return types.Tool(
-        name=tool.name,
+        name=name,
         title=tool.title,
         description=tool.description,
         input_schema=tool.parameters.schema,
-        output_schema=schema_of(tool.form),
         annotations=types.ToolAnnotations(
             title=tool.title,
             read_only_hint=True,

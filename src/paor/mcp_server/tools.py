@@ -1,12 +1,12 @@
-"""The five tools: each returns the JSON that the command of its name prints with ``--json``, and which tools its runs know."""
+"""The tools: each returns the JSON that the command of its name prints with ``--json``, and which tools its runs know."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..fsm.explain.diff import diff as compare
 from ..fsm.explain.story import (
@@ -24,7 +24,7 @@ from ..fsm.journal.rows import RunRow
 from ..fsm.journal_api import STATUSES
 from ..fsm.lifecycle.subruns import open_question
 from ..fsm.replay.replay import Replay, replay
-from ..fsm.verify.verify import Defect, run_defects, verify_journal
+from ..fsm.verify.verify import Defect, verify_journal
 from ..states.base.errors import JournalBusy, PaorError, UnknownRun, UsageError
 from ..states.run.labels import key_of, moment_of
 from ..tools.schema.parameters import ParameterSchema
@@ -36,9 +36,6 @@ Answer = tuple[dict[str, Any], Iterable[str]]
 RUNS_LIMIT, RUNS_MAX = 20, 100
 ROWS_LIMIT, ROWS_MAX = 40, 200
 """Runs and rows of one answer: by default, and at most."""
-
-REPLAYED, REPLAYED_ROWS = 20, 20_000
-"""Newest runs that are replayed when the whole journal is verified, and rows after which no further one is: about a millisecond a row."""
 
 SHOWN = 50
 """Most defects, and differences of a run, that are in an answer."""
@@ -145,75 +142,38 @@ def diff(reader: JournalReader, arguments: Mapping[str, Any]) -> Answer:
 
 
 def verify(reader: JournalReader, arguments: Mapping[str, Any]) -> Answer:
-    """Verify the journal, or one run with those whose rows it shares, and replay."""
+    """Verify the journal."""
     unchecked: list[Defect] = []
-    name, again = arguments.get("run"), arguments.get("replay", True)
-    if name is None:
-        defects = verify_journal(reader, (), unchecked)
-        count, rows = reader.index.counts()
-        chosen = _newest(reader) if again else []
-    else:
-        run = _named(reader, name)
-        defects, count, rows, chosen = list(_of_run(reader, run)), 1, run.head_seq + 1, [run] if again else []
-    replays = [_replayed(reader, row) for row in chosen]
+    defects = [asdict(item) for item in verify_journal(reader, (), unchecked)]
+    for item in defects:
+        item["problem"] = item["problem"].partition("; run: paor verify")[0]
+    runs, rows = reader.index.counts()
     return {
-        "ok": not defects and not any(item["error"] or item["divergences"] for item in replays),
-        "runs": count,
+        "ok": not defects,
+        "runs": runs,
         "transitions": rows,
         "heads": 0,
-        "defects": [asdict(item) | {"problem": _plain(item.problem)} for item in defects[:SHOWN]],
+        "defects": defects[:SHOWN],
         "unchecked": [asdict(item) for item in unchecked[:SHOWN]],
-        "replays": [item | {"divergences": item["divergences"][:SHOWN]} for item in replays],
-        "more": _more(defects, replays, count - len(replays) if again else 0),
+        "more": _more(defects, "defects; all of them: paor verify"),
     }, ()
 
 
-def _plain(problem: str) -> str:
-    return problem.partition("; run: paor verify")[0]
-
-
-def _newest(reader: JournalReader) -> list[RunRow]:
-    """Return the runs that are replayed with a whole journal; one at least, if there is one."""
-    found: list[RunRow] = []
-    rows = 0
-    for run in reader.runs(limit=REPLAYED):
-        rows += run.head_seq + 1
-        if found and rows > REPLAYED_ROWS:
-            break
-        found.append(run)
-    return found
-
-
-def _of_run(reader: JournalReader, run: RunRow) -> Iterator[Defect]:
-    """Yield what is wrong with one run and with those whose rows it shares; nothing of them where the file cannot be walked."""
-    checks = reader.source.integrity
-    if problems := [*checks.schema(), *checks.types()]:
-        yield from (Defect("", place, problem) for place, problem in problems)
-        return
-    for part in reader.lineage(run.run):
-        yield from run_defects(reader, part.run)
-
-
-def _replayed(reader: JournalReader, row: RunRow) -> dict[str, Any]:
-    """Replay one run; one that cannot be read says so in its place."""
+def replayed(reader: JournalReader, arguments: Mapping[str, Any]) -> Answer:
+    """Replay a run offline; one whose record cannot be read says so in its place."""
+    row = _named(reader, arguments["run"])
     try:
-        return replay(reader, row.run_id).wire()
+        found = replay(reader, row.run_id).wire()
     except JournalBusy:
         raise
     except PaorError as error:
-        return Replay(row.run_id, row.head_seq + 1, False, ()).wire(str(error))
+        found = Replay(row.run_id, row.head_seq + 1, False, ()).wire(str(error))
+    more = _more(found["divergences"], "differences; all of them: paor replay --json")
+    return found | {"divergences": found["divergences"][:SHOWN], "more": more}, ()
 
 
-def _more(defects: list[Defect], replays: list[dict[str, Any]], left: int) -> str | None:
-    told = []
-    if len(defects) > SHOWN:
-        told.append(f"{len(defects) - SHOWN} more defects; all of them: paor verify")
-    if hidden := sum(max(0, len(item["divergences"]) - SHOWN) for item in replays):
-        told.append(f"{hidden} more differences; all of them: paor replay --json")
-    if left > 0:
-        were = "1 older run was" if left == 1 else f"{left} older runs were"
-        told.append(f"{were} not replayed: name {'it' if left == 1 else 'one'}, or use paor replay")
-    return "; ".join(told) or None
+def _more(found: Sequence[Any], noun: str) -> str | None:
+    return f"{len(found) - SHOWN} more {noun}" if len(found) > SHOWN else None
 
 
 # -- what they take --------------------------------------------------------------------------------------------------
@@ -245,51 +205,36 @@ def _limit(usual: int, most: int) -> dict[str, Any]:
     return {"type": "integer", "minimum": 1, "maximum": most, "default": usual}
 
 
-@dataclass(frozen=True, slots=True)
-class JournalTool:
+class JournalTool(NamedTuple):
     """
-    One tool of the server.
+    One tool of the server: a command of `paor` whose JSON it returns.
 
     Attributes:
-        name, title, description: For agents.
-        parameters: What its arguments must be.
+        title, description: For agents.
         form: Of its answer.
         function: Makes the answer.
+        parameters: What its arguments must be.
     """
 
-    name: str
     title: str
     description: str
-    parameters: ParameterSchema
     form: Mapping[str, Any]
     function: Callable[[JournalReader, Mapping[str, Any]], Answer]
+    parameters: ParameterSchema
 
 
-def _tool(
-    title: str,
-    description: str,
-    form: Mapping[str, Any],
-    function: Callable[[JournalReader, Mapping[str, Any]], Answer],
-    required: tuple[str, ...] = (),
-    **properties: dict[str, Any],
-) -> JournalTool:
-    schema = {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
-    return JournalTool(function.__name__, title, description, ParameterSchema(schema), form, function)
+def _takes(required: str = "", **properties: dict[str, Any]) -> ParameterSchema:
+    schema = {"type": "object", "properties": properties, "required": required.split()}
+    return ParameterSchema(schema | {"additionalProperties": False})
 
 
 TOOLS: Mapping[str, JournalTool] = {
-    tool.name: tool
-    for tool in (
-        _tool(
-            "Runs of the journal",
-            "List agent runs, newest first: how each stands or ended, what it has used, what it waits for.",
-            forms.RUNS,
-            runs,
+    "runs": JournalTool(
+        "Runs of the journal",
+        "List agent runs, newest first: how each stands or ended, what it has used, what it waits for.",
+        forms.RUNS,
+        runs,
+        _takes(
             status={"enum": list(STATUSES)},
             state=_text(
                 40, "Phase, such as Executing, or Done or Failed.", pattern="^[A-Z][A-Za-z0-9]{0,39}$"
@@ -299,12 +244,14 @@ TOOLS: Mapping[str, JournalTool] = {
             limit=_limit(RUNS_LIMIT, RUNS_MAX),
             before=_text(64, "Only runs older than this run."),
         ),
-        _tool(
-            "What a run did",
-            "Show a run: its end, criteria, calls with who approved them, and its rows; with row one row in detail.",
-            forms.SHOW,
-            show,
-            ("run",),
+    ),
+    "show": JournalTool(
+        "What a run did",
+        "Show a run: its end, criteria, calls with who approved them, and its rows; with row one row in detail.",
+        forms.SHOW,
+        show,
+        _takes(
+            "run",
             run=_RUN,
             row=_integer(
                 "Only this row, with its guards, prompt, reply and what it set; -1 is the last one."
@@ -314,12 +261,14 @@ TOOLS: Mapping[str, JournalTool] = {
             document=_integer("Only this document, with its text.", minimum=0),
             chars=_CHARS,
         ),
-        _tool(
-            "What decided a row",
-            "Explain a row of a run guard by guard: the way it took, the ways it was kept from; with phase why not there.",
-            forms.WHY,
-            why,
-            ("run",),
+    ),
+    "why": JournalTool(
+        "What decided a row",
+        "Explain a row of a run guard by guard: the way it took, the ways it was kept from; with phase why not there.",
+        forms.WHY,
+        why,
+        _takes(
+            "run",
             run=_RUN,
             row=_integer(
                 "The row; default the last one. The number after the last is the row not decided yet."
@@ -327,29 +276,27 @@ TOOLS: Mapping[str, JournalTool] = {
             phase=_text(60, "Why not: a phase that the row did not lead to, such as Done."),
             chars=_CHARS,
         ),
-        _tool(
-            "Where two runs part",
-            "Compare two runs: the first row and field that differ, the cause, and whether they end alike.",
-            forms.DIFF,
-            diff,
-            ("left", "right"),
-            left=_RUN,
-            right=_RUN,
-            chars=_CHARS,
-        ),
-        _tool(
-            "Whether the journal holds",
-            "Check hash chain, payloads and columns, and replay runs offline; of the whole journal or one run.",
-            forms.VERIFY,
-            verify,
-            run=_RUN | {"description": f"{_RUN['description']} Default: the whole journal."},
-            replay={
-                "type": "boolean",
-                "default": True,
-                "description": f"Also derive the run again and compare; of a whole journal the newest {REPLAYED} runs.",
-            },
-            chars=_CHARS,
-        ),
-    )
+    ),
+    "diff": JournalTool(
+        "Where two runs part",
+        "Compare two runs: the first row and field that differ, the cause, and whether they end alike.",
+        forms.DIFF,
+        diff,
+        _takes("left right", left=_RUN, right=_RUN, chars=_CHARS),
+    ),
+    "verify": JournalTool(
+        "Whether the journal holds",
+        "Check hash chain, payloads and columns of the whole journal.",
+        forms.VERIFY,
+        verify,
+        _takes(chars=_CHARS),
+    ),
+    "replay": JournalTool(
+        "Whether a run replays",
+        "Derive a run again from its recorded outcomes, offline, and compare every field with the record.",
+        forms.REPLAY,
+        replayed,
+        _takes("run", run=_RUN, chars=_CHARS),
+    ),
 }
-"""Every tool by its name."""
+"""Every tool by the name of the command whose JSON it returns."""

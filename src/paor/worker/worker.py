@@ -12,7 +12,7 @@ import logging
 
 from ..fsm.engine import Engine
 from ..fsm.journal.rows import RunRow
-from ..fsm.journal.run_queue import IN_LINE, Claim
+from ..fsm.journal.run_queue import Claim
 from ..fsm.runtime.result import Result
 from ..states.base.errors import ConversationBusy, JournalBusy, JournalError, LeaseHeld, LeaseLost, PaorError
 from .base import BaseWorker, check_count
@@ -177,6 +177,7 @@ class Worker(BaseWorker):
             self._queue.replace(claim.run, other)
             claim = claim._replace(run=other, attempts=1, tried_seq=-1)
         if stands.state == "ended":
+            self._queue.let_on(result.run_id, stands.run_id)  # its driver may have died before
             self._queue.remove(claim.run)
         elif stands.state == "waits":
             self._queue.put_back(claim, now + round(stands.wait_s * 1e6), "waits", counted=False)
@@ -194,12 +195,12 @@ class Worker(BaseWorker):
         self._queue.put_back(claim, at, "driven by another", counted=False)
 
     def _wait_in_line(self, claim: Claim, busy: ConversationBusy) -> None:
-        """Have a round come up when the one before it ends."""
-        wait_s = LOOK_AGAIN_S if busy.status == "waiting" else LOOK_S
-        at = self._queue.now_us() + round(wait_s * 1e6)
-        self._queue.put_back(claim, at, IN_LINE, counted=False)
+        """Have a round come up when the one before it ends; that is looked at before only while somebody drives it, who may die."""
+        rests = busy.status == "waiting" or self._journal.reader.spec(busy.run_id).in_line
+        at = self._queue.now_us() + round((LOOK_AGAIN_S if rests else LOOK_S) * 1e6)
+        self._queue.wait_for(claim, busy.run_id, at)
         if self._journal.reader.run(busy.run_id).status in ("done", "failed"):  # before the note
-            self._queue.let_on(busy.conversation)
+            self._queue.let_on(busy.run_id)
 
     def _fail(self, claim: Claim, row: RunRow, error: Exception) -> None:
         """Note a run that could not go on; what no other try can change is held back at once."""

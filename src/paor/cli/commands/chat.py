@@ -17,29 +17,24 @@ from ...fsm.engine import Engine
 from ...fsm.explain.why import why as explain
 from ...fsm.journal.rows import RunRow
 from ...fsm.lifecycle.arguments import offered_tools
+from ...fsm.lifecycle.subruns import open_question
 from ...fsm.runtime.result import Result
-from ...prompts.clients.settings import environment_secrets
 from ...states.base.errors import AlreadyAnswered, ConversationBusy, JournalError, PaorError, UsageError
-from ...states.base.secrets import Scrubber
 from ...states.records.questions import Question
 from ...states.run.labels import conversation_of
+from ..support import terminal as io
 from ..support.app import EngineOptions, engine_options
-from ..support.inputs import RunInput
+from ..support.inputs import RunInput, run_input
 from ..support.json_input import TEXT_BYTES_MAX, answer_value, typed_answers
 from ..support.options import command, journal_flag, option
 from ..support.outcome import code_of, facts_line, next_commands, question_lines
 from ..support.progress import Watch
-from ..support.run_summary import asking
-from ..support.streams import OK, WAITING, say, say_either, say_json, tell, tell_error
-from ..support.text import answer_lines, count, one_line, styled
 from .audit import explanation
 from .run import (
     doubt_lines,
     given_answer,
-    given_input,
     login_name,
     one_text,
-    open_question,
     round_options,
     with_policy_before,
 )
@@ -67,13 +62,12 @@ OFFLINE = (
     "paor chat --model script:replies.json < messages.txt",
 )
 @click.argument("words", nargs=-1, metavar="[MESSAGE]")
-@option("--conversation", "ID", "Your own name of the conversation, begun or continued; default: a new one.")
+@option("--conversation ID", "Your own name of the conversation, begun or continued; default: a new one.")
 @round_options(chat=True)
 @engine_options
 def chat(
     words: tuple[str, ...],
     options: EngineOptions,
-    as_json: bool,
     *,
     conversation: str | None,
     quiet: bool,
@@ -94,8 +88,8 @@ def chat(
     """
     first = one_text(words, "MESSAGE")
     name = conversation_of(conversation) or f"chat-{secrets.token_hex(4)}"
-    given = given_input(flags, "chat", options)
-    options = with_policy_before(options, given.arguments | {"conversation": name})
+    given = run_input(flags | {"objective": "chat"}, options)
+    options = with_policy_before(given.engine, given.arguments | {"conversation": name})
     model, watch = given.arguments.get("model"), Watch(quiet=quiet, calls_only=True)
     hooks = () if quiet else (watch,)
     with (
@@ -106,7 +100,7 @@ def chat(
             {tool.name: tool for tool in engine.tools}, given.arguments["tools"]
         )  # said before all else
         watch.model = ((model or engine.model).name, given.model_source)
-        return Chat(engine, given, options, watch, name, flags["model"], as_json=as_json).hold(first)
+        return Chat(engine, given, options, watch, name, flags["model"]).hold(first)
 
 
 class Chat:
@@ -120,7 +114,6 @@ class Chat:
         watch: Shows a round while it is driven.
         conversation: Its id.
         model: The value of ``--model``, for the command that continues the chat.
-        as_json: Print results as JSON.
     """
 
     def __init__(
@@ -131,10 +124,8 @@ class Chat:
         watch: Watch,
         conversation: str,
         model: str | None,
-        *,
-        as_json: bool,
     ) -> None:
-        self._engine, self._options, self._watch, self._as_json = engine, options, watch, as_json
+        self._engine, self._options, self._watch = engine, options, watch
         self._conversation, self._after = conversation, ""
         self._model = f" --model {shlex.quote(model)}" if model else ""
         self._interactive = sys.stdin.isatty() and sys.stdout.isatty()
@@ -142,8 +133,7 @@ class Chat:
         self._limits = given.limits(engine.limits_of(self._arguments["mode"])) if given.bounds else None
         self._documented = ""
         self._open: Result | None = None
-        self._code = OK
-        self._scrub = Scrubber(environment_secrets())
+        self._code = io.OK
 
     def hold(self, first: str | None) -> int:
         """Hold the conversation to its end and return the exit code."""
@@ -163,11 +153,11 @@ class Chat:
             flags = (
                 f"{shlex.quote(row.conversation)}{journal_flag(self._engine.journal.path)}{app}{self._model}"
             )
-            tell(f"{styled('go on with:', 'dim')} paor chat --conversation {flags}")
+            io.tell(f"{io.styled('go on with:', 'dim')} paor chat --conversation {flags}")
         if self._open is not None:
-            tell(*next_commands(self._open, self._engine.journal, self._options, None))
-            return WAITING
-        return OK if self._interactive else self._code
+            io.tell(*next_commands(self._open, self._engine.journal, self._options, None))
+            return io.WAITING
+        return io.OK if self._interactive else self._code
 
     def _begin(self) -> str | None:
         """Say which conversation this is, and return the id of its last round if that has not ended."""
@@ -183,9 +173,9 @@ class Chat:
                     if said.objective and said.objective.isprintable():
                         readline.add_history(said.objective)
         if not self._watch.quiet:
-            far = f"{count(len(rounds), 'round')} so far" if rounds else "new"
+            far = f"{io.count(len(rounds), 'round')} so far" if rounds else "new"
             hint = "; /help lists the commands, Ctrl-D ends the chat" if self._interactive else ""
-            tell(
+            io.tell(
                 f"conversation: {self._conversation} ({far}){hint}",
                 *([OFFLINE] if model.name == "offline" else []),
             )
@@ -208,7 +198,7 @@ class Chat:
         except PaorError as error:
             if not self._interactive or isinstance(error, JournalError):
                 raise
-            tell_error(str(error))
+            io.tell_error(str(error))
 
     # -- what comes in ---------------------------------------------------------------------------------------------
 
@@ -219,7 +209,7 @@ class Chat:
                 try:
                     line = input(prompt)
                 except EOFError:
-                    tell("")
+                    io.tell("")
                     raise
             else:
                 data = sys.stdin.buffer.readline(TEXT_BYTES_MAX + 1)
@@ -242,7 +232,7 @@ class Chat:
             except KeyboardInterrupt:
                 if not self._interactive:
                     raise
-                tell("", *([] if again else ["paor: Ctrl-C again, or Ctrl-D, ends the chat"]))
+                io.tell("", *([] if again else ["paor: Ctrl-C again, or Ctrl-D, ends the chat"]))
         return None
 
     def _is_command(self, line: str) -> bool:
@@ -252,7 +242,7 @@ class Chat:
             return False
         name, argument = found[1], found[2] or ""
         if name == "help":
-            say(*(f"{command:<12}{meaning}" for command, meaning in HELP.items()), *HELP_NOTES)
+            io.say(*(f"{command:<12}{meaning}" for command, meaning in HELP.items()), *HELP_NOTES)
             return True
         if name not in ("show", "why", "undo") or (argument and name != "why"):
             raise UsageError(
@@ -263,12 +253,12 @@ class Chat:
         if name == "undo":
             self._undo(row)
         elif name == "show":
-            show_run(self._engine.journal, row, as_json=self._as_json)
+            show_run(self._engine.journal, row)
         else:
             if argument and not argument.isdecimal():
                 raise UsageError(f"/why {argument}: expected the number of a row, such as /why 2")
             found_why = explain(self._engine.journal, row.run_id, int(argument) if argument else None)
-            say_either(self._as_json, found_why.wire(), explanation(found_why))
+            io.say_either(found_why.wire(), explanation(found_why))
         return True
 
     def _undo(self, row: RunRow) -> None:
@@ -281,7 +271,7 @@ class Chat:
         number, base = 2, re.sub(r"\+\d+$", "", before)
         while reader.newest_round(self._conversation) is not None:
             self._conversation, number = f"{base}+{number}", number + 1
-        tell(
+        io.tell(
             f"paor: the last round is taken back: this is now conversation {self._conversation}, a branch from before it;"
             f" {row.conversation or before} keeps it"
         )
@@ -308,12 +298,12 @@ class Chat:
         self._open = None
         if result is not None:
             self._code = code_of(result)
-            if self._as_json:
-                say_json(result.wire(), compact=True)
+            if io.wants_json():
+                io.say_json(result.wire(), compact=True)
             elif result.answer:
-                say(*answer_lines(self._scrub(result.answer)), *([""] if self._interactive else []))
+                io.say(*io.answer_lines(result.answer), *([""] if self._interactive else []))
             if result.status != "done":
-                tell(*facts_line(result, self._engine.journal))
+                io.tell(*facts_line(result, self._engine.journal))
         return result
 
     def _driven(self, drive: Callable[[], Result]) -> Result | None:
@@ -329,24 +319,24 @@ class Chat:
     def _cancelled(self) -> Result | None:
         """Cancel the round that runs or waits, None for none; say which call is in doubt."""
         row, journal = self._last(), self._engine.journal
-        tell("")
+        io.tell("")
         if row is None or row.status in ENDED:
-            tell("paor: interrupted; no round was running")
+            io.tell("paor: interrupted; no round was running")
             return None
-        tell(*doubt_lines(journal, row.run_id))
+        io.tell(*doubt_lines(journal, row.run_id))
         result = self._engine.cancel(row.run_id)
-        tell("paor: the round is cancelled; the chat goes on")
+        io.tell("paor: the round is cancelled; the chat goes on")
         return result
 
     def _answered(self, result: Result, question: Question) -> Result | None:
         """Ask what a round waits for, and go on with the answer; Ctrl-C cancels the round."""
         journal = self._engine.journal
-        question = open_question(journal, asking(journal, journal.run(result.run_id))) or question
-        if self._as_json:
-            say_json(result.wire(), compact=True)
+        question = open_question(journal.reader, journal.run(result.run_id)) or question
+        if io.wants_json():
+            io.say_json(result.wire(), compact=True)
         else:
-            say(*(line for text in question_lines(question) for line in self._scrub(text).split("\n")))
-            tell(styled(f"answer with: {one_line(', '.join(typed_answers(question)))}", "dim"))
+            io.say(*question_lines(question))
+            io.tell(io.styled(f"answer with: {io.one_line(', '.join(typed_answers(question)))}", "dim"))
         given: dict[str, Any] | None = None
         while given is None:
             try:
@@ -361,7 +351,7 @@ class Chat:
         try:
             return self._driven(partial(resume, **given, question=question.id))
         except AlreadyAnswered as error:  # by another person, elsewhere
-            tell_error(str(error))
+            io.tell_error(str(error))
             return self._driven(resume)
 
 
@@ -371,5 +361,5 @@ def typed_answer(line: str, question: Question) -> dict[str, Any]:
         return {"answer": answer_value(line, question, ""), "actor": login_name()}
     word, _, returned = line.strip().partition(" ")
     if word not in ("done", "retry", "fail"):
-        raise UsageError(f"{one_line(line)[:80]}: expected one of {', '.join(typed_answers(question))}")
+        raise UsageError(f"{io.one_line(line)[:80]}: expected one of {', '.join(typed_answers(question))}")
     return given_answer(None, word, returned.strip() or None, None)

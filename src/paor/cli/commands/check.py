@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pprint import pformat
 from typing import TYPE_CHECKING, Any, cast
 
 import click
-from click.core import ParameterSource
 
 from ...fsm.check.checker import MODES
 from ...fsm.check.checker import check as examined
 from ...fsm.check.findings import Check, Finding
-from ...fsm.engine import Engine
-from ...fsm.journal_api import Journal
 from ...fsm.machine.machine import Machine
 from ...fsm.machine.updates import CHANGES
 from ...fsm.replay.happened import broken_rows, known_machines, recorded_properties
@@ -23,12 +20,11 @@ from ...fsm.workflow.validate import Kind, Report
 from ...fsm.workflow.validate import validate as validated
 from ...states.base.errors import Erased, UsageError
 from ...tools.catalog import Catalog
-from ..support.app import engine_of, tools_of
+from ..support import terminal as io
+from ..support.app import engine_alone
 from ..support.journals import reading
 from ..support.json_input import standard_input, text_file
-from ..support.options import app_option, command, option
-from ..support.streams import OK, RUN_FAILED, USAGE, say, say_json, tell
-from ..support.text import count, one_line
+from ..support.options import app_option, command, journal_given, option
 
 if TYPE_CHECKING:
     from ...fsm.check.bounded_specs import Form
@@ -43,24 +39,12 @@ if TYPE_CHECKING:
 )
 @app_option()
 @click.option(
-    "--mode",
-    type=click.Choice(MODES),
-    help="Explore the runs of one mode, or of the profile native; default all.",
+    "--mode", type=click.Choice(MODES), help="Explore the runs of one mode, or native ones; default all."
 )
-@option(
-    "--never",
-    "PROPERTY",
-    "What no run may do: A, A without B, or A without ever B; repeatable.",
-    multiple=True,
-)
-@option("--always", "PROPERTY", "What comes before what: B before A; repeatable.", multiple=True)
+@option("--never PROPERTY...", "What no run may do: A, or A without [ever] B; repeatable.")
+@option("--always PROPERTY...", "What comes before what: B before A; repeatable.")
 def check(
-    app: str | None,
-    mode: str | None,
-    never: tuple[str, ...],
-    always: tuple[str, ...],
-    journal: str,
-    as_json: bool,
+    app: str | None, mode: str | None, never: tuple[str, ...], always: tuple[str, ...], journal: str
 ) -> int:
     """
     Check an engine: its policy, and by exhaustive exploration its machine; or the runs of a journal.
@@ -79,71 +63,65 @@ def check(
     Exit codes: 0 nothing found; 1 with a line for each finding, and below it a path that leads to it; 2 for a property
     or an option that is none.
     """
-    if click.get_current_context().get_parameter_source("journal") is ParameterSource.COMMANDLINE:
+    if journal_given():
         if not never and not always:
             raise UsageError("check --journal holds its runs to --never and --always: give one of them")
-        return _recorded(app, never, always, journal, as_json=as_json)
-    with Journal(":memory:") as nowhere:
-        engine = engine_of(app, nowhere) if app is not None else Engine("offline", journal=nowhere)
+        return _recorded(app, never, always, journal)
+    with engine_alone(app) as engine:
         modes = MODES if mode is None else (cast("Form", mode),)
         found = examined(engine, modes=modes, never=never, always=always)
         tools, machine = len(engine.tools), engine.machine
-    if as_json:
-        data = {**found.wire(), "machine": _own_parts(machine), "tools": tools}
-        cases = {item.place: _test_of(app, item) for item in found.findings if item.code == "forbidden"}
-        say_json({**data, "tests": cases} if cases else data)
-        return OK if found.ok else RUN_FAILED
+    cases = {item.place: _test_of(app, item) for item in found.findings if item.code == "forbidden"}
+    data = {**found.wire(), "machine": _own_parts(machine), "tools": tools}
+    held = [f"ok  never {text}" for text in never] + [f"ok  always {text}" for text in always]
+    lines = _lines(found, cases) if not found.ok else [*_proven(found, tools), *_own_lines(machine), *held]
+    explored = f"{found.states:,} states and {found.edges:,} edges explored"
+    notes = [f"paor check: {io.count(len(found.findings), 'finding')}; {explored}"] if not found.ok else []
+    io.say_either(data | ({"tests": cases} if cases else {}), lines, *notes)
+    return io.OK if found.ok else io.RUN_FAILED
+
+
+def _lines(found: Check, cases: Mapping[str, str]) -> Iterator[str]:
+    """Yield each finding with the steps of the walk that shows it, and its case for pytest."""
     for finding in found.findings:
-        say(str(finding), *_walk(finding))
+        yield str(finding)
+        for number, step in enumerate(finding.path.steps if finding.path is not None else ()):
+            taken = f"{step.trigger} -> {step.dest}" if step.trigger else "nothing"
+            held = [name if value else f"not {name}" for name, value in sorted(step.guards.items())]
+            again = "  (the loop begins)" if finding.path is not None and finding.path.loop == number else ""
+            call = f" of {step.move['as'][0]}" if "as" in step.move else ""
+            yield f"  {number} {step.phase}: {step.move['move']}{call}: {taken}  [{', '.join(held)}]{again}"
         if finding.code == "forbidden":
-            say("", _test_of(app, finding))
-    for note in found.notes:
-        say(f"note  {note}")
-    if not found.ok:
-        explored = f"{found.states:,} states and {found.edges:,} edges explored"
-        tell(f"paor check: {count(len(found.findings), 'finding')}; {explored}")
-        return RUN_FAILED
-    unused = sum(note.code == "never_allowed" for note in found.notes)
-    usable = f"{count(tools - unused, 'tool')} of {tools}" if unused else "every tool"
-    say(f"ok  policy and {count(tools, 'tool')}: every rule can fire, {usable} can be used")
-    say(*_proven(found), *_own_lines(machine))
-    say(*(f"ok  never {text}" for text in never), *(f"ok  always {text}" for text in always))
-    return OK
+            yield from ("", cases[finding.place])
+    yield from (f"note  {note}" for note in found.notes)
 
 
-def _recorded(
-    app: str | None, never: Sequence[str], always: Sequence[str], path: str, *, as_json: bool
-) -> int:
+def _recorded(app: str | None, never: Sequence[str], always: Sequence[str], path: str) -> int:
     """Hold the runs of a journal to properties."""
     with reading(path) as journal:
+        machines, tools = known_machines(journal.reader)
         if app is not None:
-            with Journal(":memory:") as nowhere:
-                engine = engine_of(app, nowhere)
+            with engine_alone(app) as engine:
                 machines, tools = [engine.machine], {tool.name for tool in engine.tools}
-        else:
-            machines, tools = known_machines(journal.reader)
         held = recorded_properties(machines, tools, never, always)
-        broken, unknown, runs = list[dict[str, Any]](), list[str](), 0
-        for run in journal.runs():
-            runs += 1
+        broken, unknown, runs = list[dict[str, Any]](), list[str](), journal.runs()
+        for run in runs:
             try:
                 for prop, row in broken_rows(journal.reader, run.run_id, held):
                     place = {"run_id": run.run_id, "seq": row.seq, "property": prop.text}
                     broken.append({**place, "row": f"{row.source}.{row.trigger}", "dest": row.dest})
             except Erased:
                 unknown.append(run.run_id)
-    if as_json:
-        say_json({"ok": not broken, "runs": runs, "broken": broken, "erased": unknown})
-        return RUN_FAILED if broken else OK
-    for item in broken:
-        say(f"{item['run_id']} row {item['seq']}: {item['row']} to {item['dest']} breaks: {item['property']}")
-    for run_id in unknown:
-        say(f"note  {run_id}: what it called is erased, so nothing is known of it")
+    lines = ["{run_id} row {seq}: {row} to {dest} breaks: {property}".format(**item) for item in broken]
+    lines += [f"note  {run_id}: what it called is erased, so nothing is known of it" for run_id in unknown]
+    in_runs, notes = f"in {io.count(len(runs), 'run')}", []
     if broken:
-        tell(f"paor check: {count(len(broken), 'broken property')} in {count(runs, 'run')}")
-        return RUN_FAILED
-    say(*(f"ok  {prop.text}: in {count(runs, 'run')}" for prop in held))
-    return OK
+        notes.append(f"paor check: {io.count(len(broken), 'broken property')} {in_runs}")
+    else:
+        lines += [f"ok  {prop.text}: {in_runs}" for prop in held]
+    data = {"ok": not broken, "runs": len(runs), "broken": broken, "erased": unknown}
+    io.say_either(data, lines, *notes)
+    return io.RUN_FAILED if broken else io.OK
 
 
 def _test_of(app: str | None, finding: Finding) -> str:
@@ -205,8 +183,12 @@ def _own_lines(machine: Machine) -> Iterator[str]:
             yield f"      {name}: {', '.join(told)}"
 
 
-def _proven(found: Check) -> Iterator[str]:
-    """Yield the lines on the machine: what was explored, and what was cut."""
+def _proven(found: Check, tools: int) -> Iterator[str]:
+    """Yield the lines on a sound engine: its policy, what of its machine was explored, and what was cut."""
+    yield from (f"note  {note}" for note in found.notes)
+    unused = sum(note.code == "never_allowed" for note in found.notes)
+    usable = f"{io.count(tools - unused, 'tool')} of {tools}" if unused else "every tool"
+    yield f"ok  policy and {io.count(tools, 'tool')}: every rule can fire, {usable} can be used"
     explored = f"{found.states:,} states, {found.edges:,} edges"
     yield f"ok  machine: {explored}; every run ends, no loop without a bound, no call past policy and approval"
     for world in found.worlds:
@@ -217,16 +199,6 @@ def _proven(found: Check) -> Iterator[str]:
         yield f"    for limits of any size by saturation: {message}"
     if found.unused:
         yield f"    with these limits never taken: {', '.join(found.unused)}"
-
-
-def _walk(finding: Finding) -> Iterator[str]:
-    """Yield the steps of the walk that shows a finding."""
-    for number, step in enumerate(finding.path.steps if finding.path is not None else ()):
-        taken = f"{step.trigger} -> {step.dest}" if step.trigger else "nothing"
-        held = [name if value else f"not {name}" for name, value in sorted(step.guards.items())]
-        again = "  (the loop begins)" if finding.path is not None and finding.path.loop == number else ""
-        call = f" of {step.move['as'][0]}" if "as" in step.move else ""
-        yield f"  {number} {step.phase}: {step.move['move']}{call}: {taken}  [{', '.join(held)}]{again}"
 
 
 BYTES_MAX = 4 * CHARS_MAX
@@ -241,10 +213,10 @@ BYTES_MAX = 4 * CHARS_MAX
 )
 @click.argument("file")
 @click.option(
-    "--kind", type=click.Choice(["plan", "workflow"]), help="Kind of the file; by default its keys decide."
+    "--kind", type=click.Choice(["plan", "workflow"]), help="Of the file; by default its keys decide."
 )
 @app_option("Check against its tools.")
-def validate(file: str, kind: Kind | None, app: str | None, journal: str, as_json: bool) -> int:
+def validate(file: str, kind: Kind | None, app: str | None, journal: str) -> int:
     """
     Check a plan or workflow file, and list every defect with its line and column.
 
@@ -255,24 +227,21 @@ def validate(file: str, kind: Kind | None, app: str | None, journal: str, as_jso
     """
     name = "standard input" if file == "-" else file
     text = standard_input(BYTES_MAX) if file == "-" else text_file(file, BYTES_MAX)
-    catalog = Catalog([tool.spec() for tool in tools_of(app)]) if app is not None else None
+    with engine_alone(app) as engine:
+        catalog = Catalog([tool.spec() for tool in engine.tools]) if app is not None else None
     report = validated(text, kind=kind, tools=catalog)
-    if as_json:
-        defects = [item.wire() for item in report.defects]
-        say_json({"file": name, "kind": report.kind, "ok": report.ok, "defects": defects})
-        return OK if report.ok else USAGE
-    say(*(f"{one_line(name)}:{item}" for item in report.defects))
-    errors = sum(item.severity == "error" for item in report.defects)
-    if errors:
-        tell(f"paor validate: {one_line(name)}: {count(errors, 'error')}")
-        return USAGE
-    say(f"{one_line(name)}: {_summary(report)}")
-    return OK
+    defects = [item.wire() for item in report.defects]
+    errors, shown = sum(item.severity == "error" for item in report.defects), io.one_line(name)
+    lines = [f"{shown}:{item}" for item in report.defects]
+    lines += [] if errors else [f"{shown}: {_summary(report)}"]
+    notes = [f"paor validate: {shown}: {io.count(errors, 'error')}"] if errors else []
+    io.say_either({"file": name, "kind": report.kind, "ok": report.ok, "defects": defects}, lines, *notes)
+    return io.USAGE if errors else io.OK
 
 
 def _summary(report: Report) -> str:
     """Return what a usable file is."""
     if report.plan is not None:
-        return f"a plan with {count(len(report.plan.steps), 'step')}, ok"
+        return f"a plan with {io.count(len(report.plan.steps), 'step')}, ok"
     tasks = list(report.workflow.walk()) if report.workflow is not None else []
-    return f"a workflow with {count(sum(not task.tasks for task in tasks), 'task')}, ok"
+    return f"a workflow with {io.count(sum(not task.tasks for task in tasks), 'task')}, ok"

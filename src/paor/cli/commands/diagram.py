@@ -12,18 +12,18 @@ import click
 from ...fsm.diagrams.graph import Overlay
 from ...fsm.diagrams.overlays import coverage_of, difference_of, drawn, joined, machine_walked, walk
 from ...fsm.explain.coverage import Coverage
-from ...fsm.journal_api import Journal
-from ...fsm.machine.machine import MACHINE, Machine
+from ...fsm.machine.machine import MACHINE
 from ...states.base.errors import UsageError
-from ..support.app import engine_of
+from ..support import terminal as io
+from ..support.app import engine_alone
 from ..support.journals import find_run, reading, two_runs
 from ..support.json_input import text_file
-from ..support.options import OTHER, OUTPUT, app_option, command
-from ..support.streams import OK, keep_journals, say_json, say_or_write
+from ..support.options import OTHER, OUTPUT, app_option, command, option
 
 if TYPE_CHECKING:
     from ...fsm.diagrams.overlays import Format
 
+SEVERAL = "add them up with --coverage, or compare two with: paor diagram A --diff B"
 FILE_ENDING = ".json"
 """What tells a coverage file from a run."""
 
@@ -45,8 +45,8 @@ FILE_ENDING = ".json"
     default="mermaid",
     help="Default mermaid; json: the machine as data, see Machine.to_dict.",
 )
-@click.option("--coverage", "covers", is_flag=True, help="What the RUNs have covered of the machine.")
-@click.option("--diff", "second", metavar="B", help="How RUN and the run B differ.")
+@option("--coverage", "What the RUNs have covered of the machine.", "covers")
+@option("--diff B", "How RUN and the run B differ.", "second")
 @app_option(after="Its machine is drawn.")
 @OTHER
 @OUTPUT
@@ -59,7 +59,6 @@ def diagram(
     other: str | None,
     output: str | None,
     journal: str,
-    as_json: bool,
 ) -> int:
     """
     Draw the state machine, or what runs did on it.
@@ -74,23 +73,28 @@ def diagram(
 
     Exit codes: 0 drawn, 2 no such run, file or engine, or nothing to draw, 4 a row cannot be read.
     """
-    if covers and (second is not None or other is not None):
-        raise UsageError("--coverage and --diff are two pictures: draw one after the other")
-    if other is not None and second is None:
-        raise UsageError("--other names the journal of the run that --diff names")
-    if len(names) > 1 and not covers:
-        raise UsageError(
-            f"{len(names)} runs: add them up with --coverage, or compare two with: paor diagram A --diff B"
-        )
-    if second is not None and not names:
-        raise UsageError("--diff needs the run to compare with: paor diagram A --diff B")
-    if app is not None and (second is not None or (names and not covers)):
-        raise UsageError("--app draws the machine of an engine: a run is drawn on the machine that it has")
-    if form == "json" and (covers or second is not None):
-        raise UsageError("--format json is the machine: it goes with RUN or --app alone")
-    keep_journals("--output", output, journal, other)
+    of_run = bool(names) and not covers
+    for wrong, told in (
+        (covers and (second or other), "--coverage and --diff are two pictures: draw one after the other"),
+        (other and not second, "--other names the journal of the run that --diff names"),
+        (of_run and len(names) > 1, f"{len(names)} runs: {SEVERAL}"),
+        (second and not names, "--diff needs the run to compare with: paor diagram A --diff B"),
+        (
+            app and (second or of_run),
+            "--app draws the machine of an engine: a run is drawn on the machine that it has",
+        ),
+        (
+            form == "json" and (covers or second),
+            "--format json is the machine: it goes with RUN or --app alone",
+        ),
+    ):
+        if wrong:
+            raise UsageError(told)
     overlay: Overlay | None = None
-    machine = _machine_of(app)
+    machine = MACHINE
+    if app is not None:
+        with engine_alone(app) as engine:
+            machine = engine.machine
     data: dict[str, Any] = {"run_id": None}
     if covers:
         overlay, coverage = _coverage_overlay(names, journal)
@@ -107,22 +111,16 @@ def diagram(
             overlay = walk(opened.reader, data["run_id"])
             machine = machine_walked(opened.reader, data["run_id"])
     if form == "json":
-        say_or_write(output, [(json.dumps(machine.to_dict(), ensure_ascii=False, indent=2) + "\n").encode()])
-        return OK
+        io.say_or_write(
+            output, [(json.dumps(machine.to_dict(), ensure_ascii=False, indent=2) + "\n").encode()]
+        )
+        return io.OK
     text = drawn(cast("Format", form), overlay, machine)
-    if output is not None or not as_json:
-        say_or_write(output, [text.encode()])
-    if as_json:
-        say_json(data | {"format": form, "diagram": text})
-    return OK
-
-
-def _machine_of(app: str | None) -> Machine:
-    """Return the machine of the engine that *app* names, the standard one without."""
-    if app is None:
-        return MACHINE
-    with Journal(":memory:") as nowhere:
-        return engine_of(app, nowhere).machine
+    if output is not None or not io.wants_json():
+        io.say_or_write(output, [text.encode()])
+    if io.wants_json():
+        io.say_json(data | {"format": form, "diagram": text})
+    return io.OK
 
 
 def _coverage_overlay(names: Sequence[str], journal: str) -> tuple[Overlay, Coverage]:

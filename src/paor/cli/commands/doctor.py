@@ -15,7 +15,7 @@ from click.shell_completion import get_completion_class
 
 from ...fsm.journal.postgres.address import is_address, shown
 from ...fsm.lifecycle.arguments import automatic, model_of, toolbox
-from ...prompts.clients.background_loop import ask
+from ...prompts.clients.background_loop import ask as ask_model
 from ...prompts.clients.client import RemoteModel
 from ...prompts.clients.prices import MILLION
 from ...prompts.clients.settings import checked_url, price_list, shown_url
@@ -24,17 +24,20 @@ from ...states.base.errors import JournalError, UsageError
 from ...states.base.version import VERSION
 from ...tools.catalog import Catalog
 from ...tools.web.search import backend_of
-from ..support.app import EngineOptions, asked_tools, engine_options, tools_of
+from ..support import terminal as io
+from ..support.app import EngineOptions, asked_tools, engine_alone, engine_options
 from ..support.journals import reading
-from ..support.options import command
-from ..support.streams import OK, USAGE, exit_code_of, say_either, tell
-from ..support.text import Cell, Column, count, folded, one_line, size, styled, table, width
+from ..support.options import command, option
 
 VARIABLES = {
     "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
     "anthropic": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
 }
 QUESTION = "Reply with the one word: ready"
+SQLITE_NEEDED = (3, 38, 0)
+"""The first with the operators ``->`` and ``->>``, which the views of a journal use."""
+SHELLS = ("bash", "zsh", "fish")
+MARKS = {"ok": ("ok", "good"), "missing": ("--", "warn"), "bad": ("no", "bad")}
 
 
 class DoctorFinding(NamedTuple):
@@ -51,137 +54,39 @@ class DoctorFinding(NamedTuple):
     name: str
     state: str
     text: str
-    code: int = USAGE
-
-
-def model_findings(given: str | None, *, ask: bool) -> Iterator[DoctorFinding]:
-    """Yield what is known of the model that a run would use, or of *given*; with *ask* what it answers."""
-    yield from _providers()
-    yield _prices()
-    name = automatic()[0] if given in (None, "auto") else str(given)
-    try:
-        model = model_of(name)
-    except UsageError as error:
-        yield DoctorFinding("model", "bad", f"{name}{_why(given)}: {error}")
-        return
-    text = f"{model.name}{_why(given)}"
-    if isinstance(model, RemoteModel):
-        text = f"{text}; {_about(model)}"
-    elif given is None and name == "offline":
-        why = "no key in the environment" if "PAOR_MODEL" not in os.environ else "as PAOR_MODEL says"
-        text = f"offline: {why}; works without a network, and quotes sentences instead of writing"
-        named = [provider for provider, names in VARIABLES.items() if os.environ.get(names[-1])]
-        if named and "PAOR_MODEL" not in os.environ:
-            text += f"; for the server of your own name a model: --model {named[0]}:NAME or PAOR_MODEL"
-    yield DoctorFinding("model", "ok", text)
-    if ask:
-        yield _answer(model)
-
-
-def _providers() -> Iterator[DoctorFinding]:
-    """Yield for each provider what the environment sets; never a value of a key."""
-    for provider, names in VARIABLES.items():
-        *keys, address = names
-        known = [f"{key} is set" for key in keys if os.environ.get(key)]
-        try:
-            if url := os.environ.get(address):
-                known.append(f"{address} is {shown_url(checked_url(url, address))}")
-        except UsageError as error:
-            yield DoctorFinding(provider, "missing", str(error))
-            continue
-        text = "; ".join(known) or f"none of {', '.join(names)} is set"
-        yield DoctorFinding(provider, "ok" if known else "missing", text)
-
-
-def _prices() -> DoctorFinding:
-    """Return which price list holds."""
-    try:
-        prices = price_list(None)
-    except UsageError as error:
-        return DoctorFinding("prices", "missing", str(error))
-    text = f"{prices.origin.removeprefix('prices ')}, {len(prices.models)} models"
-    return DoctorFinding("prices", "ok", text)
-
-
-def _why(given: str | None) -> str:
-    """Return what decided for the model, names of variables without their values."""
-    if given is not None:
-        return ""
-    if os.environ.get("PAOR_MODEL", "").strip():
-        return ", as PAOR_MODEL says"
-    found = [name for names in VARIABLES.values() for name in names if os.environ.get(name)]
-    return f", as the environment says ({', '.join(found)})" if found else ""
-
-
-def _about(model: RemoteModel) -> str:
-    """Return where a model is, with which SDK it is asked, and what it costs."""
-    where = "the provider's own server" if model.base_url is None else shown_url(model.base_url)
-    variable = VARIABLES[model.provider][0]
-    key = "a key is set" if model.has_key else f"without a key ({variable} is not set)"
-    price = model.price
-    cost = "price not known: costs are counted as 0, and a cost_budget is refused"
-    if price is not None:
-        cost = f"{price.tokens_in / MILLION:g} in, {price.tokens_out / MILLION:g} out for a million tokens"
-    return f"{where}, {key}; {model.provider} {metadata.version(model.provider)}; {cost}"
-
-
-def _tell_attempt(notice: Notice) -> None:
-    """Tell of an attempt that is made again; a server that is not there is waited for."""
-    if notice.kind == "retry":
-        tell(f"paor: {one_line(notice.text)}; the next one in {notice.wait_us / 1e6:.1f} s")
-
-
-def _answer(model: Model) -> DoctorFinding:
-    """Ask *model* and return the finding."""
-    messages = (PromptMessage("system", "Answer in one word."), PromptMessage("user", QUESTION))
-    try:
-        reply = ask(model, ModelCall("text", messages, timeout_s=60, on_notice=_tell_attempt))
-    except ModelUnavailable as error:
-        return DoctorFinding("answer", "bad", f"{error.code}: {error.message}")
-    usage = reply.usage
-    tokens = f", {usage.tokens_in:,} tokens in and {usage.tokens_out:,} out" if usage is not None else ""
-    if not reply.text.strip():
-        text = f"the model answered nothing (it ended by {reply.finish}){tokens}"
-        return DoctorFinding("answer", "bad", text)
-    return DoctorFinding("answer", "ok", f"the model answers{tokens}")
-
-
-SQLITE_NEEDED = (3, 38, 0)
-"""The first with the operators ``->`` and ``->>``, which the views of a journal use."""
-SHELLS = ("bash", "zsh", "fish")
+    code: int = io.USAGE
 
 
 @command("tools", "paor tools", "paor tools --app shop:engine --json")
 @engine_options
-def tools(options: EngineOptions, as_json: bool) -> int:
+def tools(options: EngineOptions) -> int:
     """
     List the tools that a run can use, as a model sees them: names and parameter names.
 
     With --json also description, effect and the JSON Schema of the parameters.
     """
-    with options.tools() as asked:
-        app = options.app
-        found = toolbox(asked, builtins=True).values() if app is None else tools_of(app)
+    with options.tools() as asked, engine_alone(options.app) as engine:
+        found = engine.tools if options.app is not None else toolbox(asked, builtins=True).values()
         catalog = Catalog([tool.spec() for tool in found])
     names = ("name", "description", "effect", "parameters")
     data = [{name: getattr(tool, name) for name in names} for tool in catalog]
-    return say_either(as_json, data, _tool_lines(catalog))
+    return io.say_either(data, _tool_lines(catalog))
 
 
 def _tool_lines(catalog: Catalog) -> Iterator[str]:
     for tool in catalog:
-        first, *more = folded(catalog.line(tool).replace(",", ", "), width() - 4)
-        yield from (styled(first, "strong"), *(styled(f"    {line}", "strong") for line in more))
-        about = one_line(f"{tool.description} Effect: {tool.effect}.")
-        yield from (styled(f"    {line}", "dim") for line in folded(about, width() - 4))
+        for number, line in enumerate(io.folded(catalog.line(tool).replace(",", ", "), io.width() - 4)):
+            yield io.styled(f"    {line}" if number else line, "strong")
+        about = io.one_line(f"{tool.description} Effect: {tool.effect}.")
+        yield from (io.styled(f"    {line}", "dim") for line in io.folded(about, io.width() - 4))
 
 
 @command(
     "doctor", "paor doctor", "paor doctor --journal runs.db --json", "paor doctor --ask --model openai:NAME"
 )
-@click.option("--model", metavar="M", help="Check this model instead of the one that a run would use.")
-@click.option("--ask", is_flag=True, help="Also ask the model one question of a few tokens; may cost money.")
-def doctor(model: str | None, ask: bool, journal: str, as_json: bool) -> int:
+@option("--model M", "Check this model instead of the one that a run would use.")
+@option("--ask", "Also ask the model one question of a few tokens; may cost money.")
+def doctor(model: str | None, ask: bool, journal: str) -> int:
     """
     Check that paor has everything it needs, and show which model a run would use.
 
@@ -190,12 +95,12 @@ def doctor(model: str | None, ask: bool, journal: str, as_json: bool) -> int:
     Exit codes: 0 paor can work, also without optional parts and without a journal; 2 or 4 if it cannot.
     """
     findings = list(_findings(journal, model, ask=ask))
-    code = next((item.code for item in findings if item.state == "bad"), OK)
+    code = next((item.code for item in findings if item.state == "bad"), io.OK)
     found = [{"name": item.name, "state": item.state, "text": item.text} for item in findings]
-    marks = {"ok": ("ok", "good"), "missing": ("--", "warn"), "bad": ("no", "bad")}
-    cells = [[Cell(*marks[item.state]), Cell(item.name), Cell(item.text)] for item in findings]
-    columns = [Column(""), Column(""), Column("", wide=True)]
-    say_either(as_json, {"ok": code == OK, "findings": found}, table(columns, cells, wrap=True, head=False))
+    cells: list[list[io.Cell]] = [[MARKS[item.state], item.name, item.text] for item in findings]
+    columns = [io.Column(""), io.Column(""), io.Column("", wide=True)]
+    lines = io.table(columns, cells, wrap=True, head=False)
+    io.say_either({"ok": code == io.OK, "findings": found}, lines)
     return code
 
 
@@ -203,19 +108,22 @@ def _findings(journal: str, model: str | None, *, ask: bool) -> Iterator[DoctorF
     yield DoctorFinding("paor", "ok", VERSION)
     machine = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     yield DoctorFinding("python", "ok", machine)
-    yield _sqlite()
-    yield from _extras()
-    yield from model_findings(model, ask=ask)
-    yield _web()
-    yield from _journal(journal)
-
-
-def _sqlite() -> DoctorFinding:
-    version = sqlite3.sqlite_version
-    needed = ".".join(map(str, SQLITE_NEEDED[:2]))
+    version, needed = sqlite3.sqlite_version, ".".join(map(str, SQLITE_NEEDED[:2]))
     if sqlite3.sqlite_version_info >= SQLITE_NEEDED:
-        return DoctorFinding("sqlite", "ok", f"{version} ({needed} or newer is needed for ->>)")
-    return DoctorFinding("sqlite", "bad", f"{version} is too old: {needed} or newer is needed for ->>")
+        yield DoctorFinding("sqlite", "ok", f"{version} ({needed} or newer is needed for ->>)")
+    else:
+        yield DoctorFinding("sqlite", "bad", f"{version} is too old: {needed} or newer is needed for ->>")
+    yield from _extras()
+    yield from _providers()
+    yield from _model(model, ask=ask)
+    try:
+        asked_tools(None, web=True)
+        name = backend_of(None).name  # without asking it
+        keyless = ", which needs no key and is made for small loads" if name == "ddgs" else ""
+        yield DoctorFinding("web", "ok", f"searches with {name}{keyless}; offered with --web only")
+    except UsageError as error:
+        yield DoctorFinding("web", "missing", str(error))
+    yield from _journal(journal)
 
 
 def _extras() -> Iterator[DoctorFinding]:
@@ -249,18 +157,85 @@ def _version(package: str) -> str | None:
         return None
 
 
-def _web() -> DoctorFinding:
-    """Return which search `paor run --web` would use, without asking it."""
+def _providers() -> Iterator[DoctorFinding]:
+    """Yield for each provider what the environment sets, never a value of a key, and which price list holds."""
+    for provider, (*keys, address) in VARIABLES.items():
+        known = [f"{key} is set" for key in keys if os.environ.get(key)]
+        try:
+            if url := os.environ.get(address):
+                known.append(f"{address} is {shown_url(checked_url(url, address))}")
+        except UsageError as error:
+            yield DoctorFinding(provider, "missing", str(error))
+            continue
+        text = "; ".join(known) or f"none of {', '.join((*keys, address))} is set"
+        yield DoctorFinding(provider, "ok" if known else "missing", text)
     try:
-        asked_tools(None, web=True)
-        name = backend_of(None).name
+        prices = price_list(None)
+        text = f"{prices.origin.removeprefix('prices ')}, {len(prices.models)} models"
+        yield DoctorFinding("prices", "ok", text)
     except UsageError as error:
-        return DoctorFinding("web", "missing", str(error))
-    keyless = ", which needs no key and is made for small loads" if name == "ddgs" else ""
-    return DoctorFinding("web", "ok", f"searches with {name}{keyless}; offered with --web only")
+        yield DoctorFinding("prices", "missing", str(error))
+
+
+def _model(given: str | None, *, ask: bool) -> Iterator[DoctorFinding]:
+    """Yield what is known of the model that a run would use, or of *given*; with *ask* what it answers."""
+    name, variable = (str(given), None) if given not in (None, "auto") else automatic()
+    why = ""
+    if given is None and os.environ.get("PAOR_MODEL", "").strip():
+        why = ", as PAOR_MODEL says"
+    elif given is None and variable:
+        why = f", as the environment says ({variable})"
+    try:
+        model = model_of(name)
+    except UsageError as error:
+        yield DoctorFinding("model", "bad", f"{name}{why}: {error}")
+        return
+    text = f"{model.name}{why}"
+    if isinstance(model, RemoteModel):
+        text = f"{text}; {_about(model)}"
+    elif given is None and name == "offline":
+        why = "as PAOR_MODEL says" if "PAOR_MODEL" in os.environ else "no key in the environment"
+        text = f"offline: {why}; works without a network, and quotes sentences instead of writing"
+        named = [provider for provider, names in VARIABLES.items() if os.environ.get(names[-1])]
+        if named and "PAOR_MODEL" not in os.environ:
+            text += f"; for the server of your own name a model: --model {named[0]}:NAME or PAOR_MODEL"
+    yield DoctorFinding("model", "ok", text)
+    if ask:
+        yield _answer(model)
+
+
+def _about(model: RemoteModel) -> str:
+    """Return where a model is, with which SDK it is asked, and what it costs."""
+    where = "the provider's own server" if model.base_url is None else shown_url(model.base_url)
+    key = "a key is set" if model.has_key else f"without a key ({VARIABLES[model.provider][0]} is not set)"
+    price = model.price
+    cost = "price not known: costs are counted as 0, and a cost_budget is refused"
+    if price is not None:
+        cost = f"{price.tokens_in / MILLION:g} in, {price.tokens_out / MILLION:g} out for a million tokens"
+    return f"{where}, {key}; {model.provider} {metadata.version(model.provider)}; {cost}"
+
+
+def _answer(model: Model) -> DoctorFinding:
+    """Ask *model* and return the finding; a server that is not there is waited for, and each attempt told."""
+
+    def tell_attempt(notice: Notice) -> None:
+        if notice.kind == "retry":
+            io.tell(f"paor: {io.one_line(notice.text)}; the next one in {notice.wait_us / 1e6:.1f} s")
+
+    messages = (PromptMessage("system", "Answer in one word."), PromptMessage("user", QUESTION))
+    try:
+        reply = ask_model(model, ModelCall("text", messages, timeout_s=60, on_notice=tell_attempt))
+    except ModelUnavailable as error:
+        return DoctorFinding("answer", "bad", f"{error.code}: {error.message}")
+    usage = reply.usage
+    tokens = f", {usage.tokens_in:,} tokens in and {usage.tokens_out:,} out" if usage is not None else ""
+    if reply.text.strip():
+        return DoctorFinding("answer", "ok", f"the model answers{tokens}")
+    return DoctorFinding("answer", "bad", f"the model answered nothing (it ended by {reply.finish}){tokens}")
 
 
 def _journal(path: str) -> Iterator[DoctorFinding]:
+    """Yield what is in the journal, and which calls were left running: whether they still do, only their process knows."""
     if not (is_address(path) or os.path.lexists(path)):
         yield DoctorFinding("journal", "ok", f"{path}: not there yet; the first run creates it")
         return
@@ -268,25 +243,20 @@ def _journal(path: str) -> Iterator[DoctorFinding]:
         with reading(path) as opened:
             rows, left = opened.runs(), opened.reader.index.left_calls()
     except (JournalError, UsageError) as error:
-        yield DoctorFinding("journal", "bad", str(error), exit_code_of(error))
+        yield DoctorFinding("journal", "bad", str(error), io.exit_code_of(error))
         return
     open_runs = sum(row.status in ("running", "waiting") for row in rows)
-    room = "" if is_address(path) else f", {size(os.path.getsize(path))}"
-    text = f"{shown(path)}: {count(len(rows), 'run')}{room}"
+    room = "" if is_address(path) else f", {io.size(os.path.getsize(path))}"
+    text = f"{shown(path)}: {io.count(len(rows), 'run')}{room}"
     yield DoctorFinding("journal", "ok", text + (f", {open_runs} not ended" if open_runs else ""))
     if left:
-        yield _left_calls(left)
+        tools = ", ".join(dict.fromkeys(tool for tool, _ in left))
+        were = "1 call was" if len(left) == 1 else f"{io.count(len(left), 'call')} were"
+        text = f"{were} left running ({tools}; newest in run {left[0][1]}): {LEFT}"
+        yield DoctorFinding("tools left", "missing", text)
 
 
-def _left_calls(left: list[tuple[str, str]]) -> DoctorFinding:
-    """Return what the rows say of calls that were left running; whether they still do, only their process knows."""
-    tools = ", ".join(dict.fromkeys(tool for tool, _ in left))
-    were = "1 call was" if len(left) == 1 else f"{count(len(left), 'call')} were"
-    text = (
-        f"{were} left running ({tools}; newest in run {left[0][1]}): in threads named paor-tool, until they end"
-        " or their process does; process=True lets a tool be killed"
-    )
-    return DoctorFinding("tools left", "missing", text)
+LEFT = "in threads named paor-tool, until they end or their process does; process=True lets a tool be killed"
 
 
 @command(
@@ -296,7 +266,7 @@ def _left_calls(left: list[tuple[str, str]]) -> DoctorFinding:
     'eval "$(paor completion zsh)"  # in ~/.zshrc',
 )
 @click.argument("shell", type=click.Choice(SHELLS))
-def completion(shell: str, journal: str, as_json: bool) -> int:
+def completion(shell: str, journal: str) -> int:
     """
     Print the script with which a shell completes commands and options.
     """
@@ -306,4 +276,4 @@ def completion(shell: str, journal: str, as_json: bool) -> int:
     assert made is not None, "click knows these shells"
     found = made(click.Group("paor"), {}, "paor", COMPLETE_VARIABLE)
     script = found.source_template % found.source_vars()
-    return say_either(as_json, {"shell": shell, "script": script}, script.strip("\n").split("\n"))
+    return io.say_either({"shell": shell, "script": script}, script.strip("\n").split("\n"))

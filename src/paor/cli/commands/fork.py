@@ -10,13 +10,12 @@ import click
 
 from ...fsm.lifecycle.fork import calls_after, fork_point
 from ...prompts.model import Model
+from ..support import terminal as io
 from ..support.app import EngineOptions, engine_options
 from ..support.journals import command_line, find_run
 from ..support.json_input import answer_value, text_file
 from ..support.options import command, option
 from ..support.progress import Watch
-from ..support.streams import OK, say_either, tell
-from ..support.text import state_text, styled
 from .run import driven, engine_of_run, recorded_model, recorded_run_options
 
 
@@ -28,14 +27,14 @@ from .run import driven, engine_of_run, recorded_model, recorded_run_options
     "paor fork last --at 4 --no-run",
 )
 @click.argument("name", metavar="RUN")
-@option("--at", "SEQ", "Last row to share; see paor show.", "at_seq", type=int, required=True)
+@option("--at SEQ", "Last row to share; see paor show.", "at_seq", type=int, required=True)
 @recorded_run_options
-@option("--max-steps", "N", "Instead of the run's; shared steps count.", type=int)
-@option("--token-budget", "N", "The same; shared tokens count.", type=int)
-@option("--time-budget", "S", "The same; shared time counts.", "time_budget_s", type=float)
-@option("--prompt-template", "FILE", "Instead of the run's planning prompt.")
-@click.option("--current", is_flag=True, help="Use prompts, tool schemas, rules and policy as they are now.")
-@click.option("--no-run", is_flag=True, help="Only create it; paor resume continues it.")
+@option("--max-steps N", "Instead of the run's; shared steps count.", type=int)
+@option("--token-budget N", "The same; shared tokens count.", type=int)
+@option("--time-budget S", "The same; shared time counts.", "time_budget_s", type=float)
+@option("--prompt-template FILE", "Instead of the run's planning prompt.")
+@option("--current", "Use prompts, tool schemas, rules and policy as they are now.")
+@option("--no-run", "Only create it; paor resume continues it.")
 @engine_options
 def fork(
     name: str,
@@ -49,7 +48,6 @@ def fork(
     required: bool,
     quiet: bool,
     options: EngineOptions,
-    as_json: bool,
     **bounds: Any,
 ) -> int:
     """
@@ -69,21 +67,19 @@ def fork(
         point = fork_point(opened.reader, row.run_id, at_seq)
         if given["answer"] is not None:
             given["answer"] = answer_value(given["answer"], point.run.waiting_for)
-        again = calls_after(opened.reader, row.run_id, at_seq)
+        again = ", ".join(dict.fromkeys(calls_after(opened.reader, row.run_id, at_seq)))
     watch = Watch(quiet=quiet)
     with engine_of_run(options, row, model, watch, "--current") as engine:
         if again:
-            message = ", ".join(dict.fromkeys(again))
-            tell(
-                f"paor: after row {at_seq} run {row.run_id} has called {message}; the fork may do so once more"
+            io.tell(
+                f"paor: after row {at_seq} run {row.run_id} has called {again}; the fork may do so once more"
             )
         drive = partial(engine.fork, row.run_id, at_seq, drive=not no_run, **given)
         if not no_run:
             watch.model = recorded_model(engine, row, options, model)
-            return driven(engine, drive, watch, options, report, as_json=as_json, required=required)
+            return driven(engine, drive, watch, options, report, required=required)
         result = drive()
-        head = f"run {result.run_id}  {state_text(result.state, result.status, result.status)}"
-        say_either(as_json, result.wire(), [f"{head}  shares rows 0 to {at_seq} of run {row.run_id}"])
-        if not as_json:
-            tell(f"{styled('go on:', 'dim')} {command_line('resume', engine.journal, result.run_id)}")
-        return OK
+        state = io.state_text(result.state, result.status, result.status)
+        line = f"run {result.run_id}  {state}  shares rows 0 to {at_seq} of run {row.run_id}"
+        note = f"{io.styled('go on:', 'dim')} {command_line('resume', engine.journal, result.run_id)}"
+        return io.say_either(result.wire(), [line], note)

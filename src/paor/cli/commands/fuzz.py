@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -19,13 +18,11 @@ from ...fuzz.repro import FOLDER, load, step_lines
 from ...fuzz.sample_engine import sample_engine
 from ...fuzz.world.engine_under_test import PROCESS
 from ...states.base.errors import MissingExtra, UsageError
+from ..support import terminal as io
 from ..support.app import app_of, is_machine, made_engine
 from ..support.options import app_option, command, option
-from ..support.streams import DIVERGED, OK, RUN_FAILED, say, say_either, say_json, tell
-from ..support.text import count, facts, folded, styled, width
 
 if TYPE_CHECKING:
-    from ...fsm.explain.coverage import Coverage, RowCoverage
     from ...fuzz.campaign import Found, SearchProgress
     from ...fuzz.machine import EngineMachine
     from ...fuzz.world.world import Make
@@ -50,13 +47,11 @@ def _folder(context: click.Context, option: click.Parameter, value: str) -> str:
     "paor fuzz --app shop_fuzz:ShopMachine --json",
 )
 @app_option(after="Or a subclass of EngineMachine.")
-@option("--examples", "N", "Default 300.", type=click.IntRange(1, 1_000_000), default=300)
-@option("--steps", "N", "Steps of an example; default 20.", type=click.IntRange(1, 1_000), default=20)
-@option("--seed", "S", "Seed of the search; default 0.", type=click.IntRange(0, 2**64 - 1), default=0)
-@option("--save", "FOLDER", f"Where a failing case goes; default {FOLDER}.", default=FOLDER, callback=_folder)
-def fuzz(
-    app: str | None, examples: int, steps: int, seed: int, save: str, journal: str, as_json: bool
-) -> int:
+@option("--examples N", "Default 300.", type=click.IntRange(1, 1_000_000), default=300)
+@option("--steps N", "Steps of an example; default 20.", type=click.IntRange(1, 1_000), default=20)
+@option("--seed S", "Seed of the search; default 0.", type=click.IntRange(0, 2**64 - 1), default=0)
+@option("--save FOLDER", f"Where a failing case goes; default {FOLDER}.", default=FOLDER, callback=_folder)
+def fuzz(app: str | None, examples: int, steps: int, seed: int, save: str, journal: str) -> int:
     """
     Search for cases in which an engine goes wrong: with replies, tool outcomes, answers, crashes and clocks that
     hypothesis generates.
@@ -75,20 +70,27 @@ def fuzz(
         raise MissingExtra('paor fuzz needs hypothesis: pip install "paor[fuzz]"') from None
     make = _make_of(app)
     for other in sorted(Path(save).glob("unfinished-*.json")):
-        tell(
+        io.tell(
             f"paor fuzz: a search did not end, or still runs: {other} holds the case of its last call of a tool"
         )
     file = Path(save, f"unfinished-{os.getpid()}.json")
     settings: dict[str, Any] = {"examples": examples, "steps": steps, "number": seed, "unfinished": file}
     with _show_progress(examples) as progress:
         found = search(make, app=app or "", progress=progress, **settings)
-    path = str(found.repro.save(save)) if found.repro is not None else None
-    modes: Sequence[str] = getattr(make, "modes", ())
-    if as_json:
-        say_json(_json(found, path, modes, app=app, seed=seed))
-    else:
-        say(*_result(found, path, app=app, seed=seed), "", *_coverage_lines(found, modes))
-    return RUN_FAILED if found.repro is not None else OK
+    path = str(found.repro.save(save)) if found.repro is not None else ""
+    covered = _covered(found, getattr(make, "modes", ()))
+    data = {"app": app, "covered": covered, "examples": found.examples, "found": None}
+    data |= {"rows": found.rows, "seed": seed}
+    if found.repro is not None:
+        command = f"paor replay --repro {shlex.quote(path)}{f' --app {shlex.quote(app)}' if app else ''}"
+        data["found"] = found.repro.wire()["violated"] | {
+            "repro": path,
+            "replay": command,
+            "rows": len(found.repro.rows),
+            "steps": step_lines(found.repro),
+        }
+    io.say_either(data, _lines(data))
+    return io.RUN_FAILED if found.repro is not None else io.OK
 
 
 def _make_of(app: str | None) -> Make | type[EngineMachine]:
@@ -115,90 +117,15 @@ def _show_progress(examples: int) -> Iterator[Callable[[SearchProgress], None] |
 
         def show(seen: SearchProgress) -> None:
             words = "a case was found, shrinking it" if seen.failed else f"of {examples:,} examples"
-            status.update(f"{seen.examples:,} {words}, {count(seen.rows, 'row')}")
+            status.update(f"{seen.examples:,} {words}, {io.count(seen.rows, 'row')}")
 
         yield show
 
 
-def _coverage_lines(found: Found, modes: Sequence[str] = ()) -> list[str]:
-    """Return what a search over runs of *modes*, all without them, has covered, for people."""
-    near = [number for name, number in found.families.items() if name not in ("good", "closing")]
-    requests = ", ".join(f"{number:,} {kind}" for kind, number in found.requests.items())
-    pairs = [
-        ("asked", requests or "nothing", ""),
-        ("near misses", f"{count(sum(near), 'reply')} of {len(near)} families", ""),
-    ]
-    for table in found.coverage.tables:
-        pairs += _table_facts(table, modes)
-    return facts(pairs)
-
-
-def _table_facts(table: Coverage, modes: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Return what of one machine was covered; no mode is known to leave out rows of a host's own machine."""
-    is_own = bool(table.own_rows)
-    missing, other = parted(table.missing_rows, () if is_own else modes)
-    possible = len(table.rows) - len(other)
-    pairs = [("machine", table.name, "")] if is_own else []
-    pairs += [
-        ("rows taken", f"{possible - len(missing)} of {possible} of the table", ""),
-        ("guards", f"{table.guards_percent:g} % of their values seen, true and false", ""),
-    ]
-    if missing:
-        own = frozenset(row.key for row in table.own_rows)
-        pairs.append(
-            ("never taken", _row_names(sorted(missing, key=lambda row: row.key not in own), table), "dim")
-        )
-    if other:
-        runs = f"no run of {' or '.join(dict.fromkeys(modes))} takes"
-        pairs.append(("left out", f"{runs} {_row_names(other, table)}", "dim"))
-    return pairs
-
-
-def _row_names(rows: Sequence[RowCoverage], table: Coverage) -> str:
-    several = Counter((row.source, row.trigger) for row in table.rows)
-    names = [
-        row.name if several[row.source, row.trigger] > 1 else f"{row.source} {row.trigger}" for row in rows
-    ]
-    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-
-
-def _result(found: Found, path: str | None, *, app: str | None, seed: int) -> list[str]:
-    """Return what a search has found, for people."""
-    repro = found.repro
-    if repro is None or path is None:
-        message = (
-            f"{count(found.examples, 'example')}, {count(found.rows, 'row')}, seed {seed}: nothing found"
-        )
-        return [f"{styled('ok', 'good')}  {message}"]
-    lines = [f"{styled('found', 'bad')}  {repro.invariant} at seq {repro.seq}"]
-    lines += [f"  {line}" for line in folded(repro.told, width() - 2)]
-    size = f"{count(len(repro.script), 'step')} and {count(len(repro.rows), 'row')}"
-    lines += ["", f"after {count(found.examples, 'example')}; the smallest case has {size}:"]
-    for line in step_lines(repro):
-        first, *more = folded(line, width() - 14) or [""]
-        lines += [first, *(f"{'':14}{item}" for item in more)]
-    lines += ["", f"saved   {path}", f"replay  {_command(path, app)}"]
-    return lines
-
-
-def _command(path: str, app: str | None) -> str:
-    named = f" --app {shlex.quote(app)}" if app else ""
-    return f"paor replay --repro {shlex.quote(path)}{named}"
-
-
-def _json(
-    found: Found, path: str | None, modes: Sequence[str], *, app: str | None, seed: int
-) -> dict[str, Any]:
-    table, repro = found.coverage, found.repro
+def _covered(found: Found, modes: Sequence[str]) -> dict[str, Any]:
+    """Return what a search over runs of *modes*, all without them, has covered; of a host's own machine no mode leaves out rows."""
+    table = found.coverage
     missing, other = parted(table.missing_rows, modes)
-    failing = None
-    if repro is not None and path is not None:
-        failing = repro.wire()["violated"] | {
-            "repro": path,
-            "replay": _command(path, app),
-            "rows": len(repro.rows),
-            "steps": step_lines(repro),
-        }
     own = [
         {
             "machine": one.name,
@@ -208,25 +135,53 @@ def _json(
         }
         for one in table.own
     ]
-    return {
-        "app": app,
-        "covered": ({"own_machines": own} if own else {})
-        | {
-            "families": found.families,
-            "guards_percent": table.guards_percent,
-            "requests": found.requests,
-            "rows_percent": table.rows_percent,
-            "never_taken": [row.name for row in missing],
-            "of_other_modes": [row.name for row in other],
-        },
-        "examples": found.examples,
-        "found": failing,
-        "rows": found.rows,
-        "seed": seed,
+    return ({"own_machines": own} if own else {}) | {
+        "families": found.families,
+        "guards_percent": table.guards_percent,
+        "requests": found.requests,
+        "rows_percent": table.rows_percent,
+        "never_taken": [row.name for row in missing],
+        "of_other_modes": [row.name for row in other],
     }
 
 
-def replay_repro(path: str, app: str | None, *, as_json: bool) -> int:
+def _lines(data: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a search has found and covered, for people."""
+    failing, covered = data["found"], data["covered"]
+    searched = io.count(data["examples"], "example")
+    if failing is None:
+        told = f"{searched}, {io.count(data['rows'], 'row')}, seed {data['seed']}: nothing found"
+        yield f"{io.styled('ok', 'good')}  {told}"
+    else:
+        yield f"{io.styled('found', 'bad')}  {failing['invariant']} at seq {failing['seq']}"
+        yield from (f"  {line}" for line in io.folded(failing["told"], io.width() - 2))
+        size = f"{io.count(len(failing['steps']), 'step')} and {io.count(failing['rows'], 'row')}"
+        yield from ("", f"after {searched}; the smallest case has {size}:")
+        for step in failing["steps"]:
+            first, *more = io.folded(step, io.width() - 14) or [""]
+            yield from (first, *(f"{'':14}{item}" for item in more))
+        yield from ("", f"saved   {failing['repro']}", f"replay  {failing['replay']}")
+    asked = ", ".join(f"{number:,} {kind}" for kind, number in covered["requests"].items())
+    near = [number for name, number in covered["families"].items() if name not in ("good", "closing")]
+    pairs = [("asked", asked or "nothing", "")]
+    pairs.append(("near misses", f"{io.count(sum(near), 'reply')} of {len(near)} families", ""))
+    own = covered.get("own_machines", [])
+    for table in own if own and not covered["rows_percent"] else [covered, *own]:
+        pairs += [
+            ("machine", table.get("machine", ""), ""),
+            ("rows taken", f"{table['rows_percent']:g} % of the table", ""),
+            ("guards", f"{table['guards_percent']:g} % of their values seen, true and false", ""),
+            ("never taken", _names(table["never_taken"]), "dim"),
+            ("other modes", _names(table.get("of_other_modes", ())), "dim"),
+        ]
+    yield from ("", *io.facts(pairs))
+
+
+def _names(rows: Sequence[str]) -> str:
+    return ", ".join(rows[:SHOWN]) + (f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else "")
+
+
+def replay_repro(path: str, app: str | None) -> int:
     """Take the steps of a repro file again; what it names is imported only if *app* names it, too."""
     repro = load(path)
     if app is None and repro.app:
@@ -239,19 +194,18 @@ def replay_repro(path: str, app: str | None, *, as_json: bool) -> int:
             f"{path}: violates the claim of an EngineMachine, so --app has to name one, not {app or 'nothing'}"
         )
     if repro.invariant == PROCESS:
-        tell("paor replay: if nothing follows, this process has ended, too")
+        io.tell("paor replay: if nothing follows, this process has ended, too")
     with redirect_stdout(sys.stderr):  # tools are a host's own, and may print
         violation = repro.run(make)
     if violation is not None and violation.machine != repro.machine:
-        tell("paor replay: the machine of this engine is not the one that the case was found with")
+        io.tell("paor replay: the machine of this engine is not the one that the case was found with")
     data: dict[str, Any] = {"file": path, "fails": violation is not None, "now": None}
     data["violated"] = repro.wire()["violated"]
     if violation is None:
-        line = f"{styled('no longer fails', 'good')}: {repro.invariant} was violated at seq {repro.seq}"
-        return say_either(as_json, data, [line])
+        line = f"{io.styled('no longer fails', 'good')}: {repro.invariant} was violated at seq {repro.seq}"
+        return io.say_either(data, [line])
     data["now"] = {"invariant": violation.invariant, "seq": violation.seq, "told": violation.told}
     word = "still fails" if violation.invariant == repro.invariant else "fails in another way"
-    say_either(as_json, data, [f"{styled(word, 'bad')}: {violation.invariant} at seq {violation.seq}"])
-    if not as_json:
-        tell(*folded(violation.told))
-    return DIVERGED
+    line = f"{io.styled(word, 'bad')}: {violation.invariant} at seq {violation.seq}"
+    io.say_either(data, [line], *io.folded(violation.told))
+    return io.DIVERGED

@@ -1,20 +1,19 @@
-"""`paor inspect`: a page on this machine that shows runs as they go on, and takes the answers to what waits."""
+"""`paor inspect` and `paor report`: runs in a browser, live on this machine or as one file."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
 from contextlib import redirect_stdout
 
 import click
 
 from ...fsm.report.html import report_texts
 from ...inspect import naming_the_extra
+from ..support import terminal as io
 from ..support.app import EngineOptions
 from ..support.journals import busy_timeout_s, find_run, reading
-from ..support.options import OUTPUT, app_option, command, option
-from ..support.streams import OK, keep_journals, say, say_json, say_or_write, tell
+from ..support.options import ALL, OUTPUT, REDACT, RUN, app_option, command, option
 from .transfer import redaction_given
 
 
@@ -24,11 +23,11 @@ from .transfer import redaction_given
     "paor inspect --journal runs.db --app shop:engine",
     "paor inspect --port 0 --read-only",
 )
-@option("--port", "N", "Default 7267; 0 takes one that is free.", type=click.IntRange(0, 65535), default=7267)
-@option("--host", "ADDRESS", "Address to listen at; default 127.0.0.1.", default="127.0.0.1")
-@click.option("--allow-remote", is_flag=True, help="Let other machines in that have the token.")
-@option("--allow-host", "NAME", "Another name of this server; repeatable.", "hosts", multiple=True)
-@click.option("--read-only", is_flag=True, help="Only look: nothing can be answered or changed.")
+@option("--port N", "Default 7267; 0 takes one that is free.", type=click.IntRange(0, 65535), default=7267)
+@option("--host ADDRESS", "Address to listen at; default 127.0.0.1.", default="127.0.0.1")
+@option("--allow-remote", "Let other machines in that have the token.")
+@option("--allow-host NAME...", "Another name of this server; repeatable.", "hosts")
+@option("--read-only", "Only look: nothing can be answered or changed.")
 @app_option(after="With it runs go on here when they were answered.")
 def inspect(
     port: int,
@@ -38,7 +37,6 @@ def inspect(
     read_only: bool,
     app: str | None,
     journal: str,
-    as_json: bool,
 ) -> int:
     """
     Show the runs of a journal in a browser, live, and answer what waits for a person.
@@ -70,26 +68,23 @@ def inspect(
         out = sys.stdout
 
         def ready(address: str) -> None:
+            answers = "" if read_only else ", and answer"
+            notes = [f"open it in a browser; anyone with this address can see everything{answers}"]
+            if not read_only and app is None:
+                notes.append(f"answers are written; runs go on with: {GOES_ON}")
             with redirect_stdout(out):
-                if as_json:
-                    say_json({"url": address}, compact=True)
+                if io.wants_json():
+                    io.say_json({"url": address}, compact=True)
                 else:
-                    say(address)
-                    tell(*_hints(app, read_only=read_only))
+                    io.say(address)
+                    io.tell(*notes, "Ctrl-C ends it")
 
         with redirect_stdout(sys.stderr), contextlib.suppress(KeyboardInterrupt):
             run(inspector, bound, ready)
-    return OK
+    return io.OK
 
 
-def _hints(app: str | None, *, read_only: bool) -> Iterator[str]:
-    """Yield the notes that the command prints before it serves."""
-    yield "open it in a browser; anyone with this address can see everything" + (
-        "" if read_only else ", and answer"
-    )
-    if not read_only and app is None:
-        yield "answers are written; runs go on with: paor resume, paor recover, or inspect with --app MODULE:ENGINE"
-    yield "Ctrl-C ends it"
+GOES_ON = "paor resume, paor recover, or inspect with --app MODULE:ENGINE"
 
 
 @command(
@@ -98,17 +93,10 @@ def _hints(app: str | None, *, read_only: bool) -> Iterator[str]:
     "paor report last~1 --diff last --output compared.html",
     "paor report --all --redact default --output runs.html",
 )
-@click.argument("name", metavar="[RUN]", required=False)
-@click.option(
-    "--diff", "second", metavar="OTHER", help="A second run, side by side up to the first difference."
-)
-@click.option("--all", "everything", is_flag=True, help="Every run of the journal, with a list to filter.")
-@option(
-    "--redact",
-    "FILE|default",
-    "Leave out payloads with keys, tokens and passwords, as export does; FILE adds rules.",
-    multiple=True,
-)
+@RUN
+@option("--diff OTHER", "A second run, side by side up to the first difference.", "second")
+@ALL
+@REDACT
 @OUTPUT
 def report(
     name: str | None,
@@ -117,7 +105,6 @@ def report(
     redact: tuple[str, ...],
     output: str | None,
     journal: str,
-    as_json: bool,
 ) -> int:
     """
     Write a page of a run: what it did, why, what it could not do, and whether the journal holds.
@@ -130,14 +117,11 @@ def report(
     """
     if everything and (name is not None or second is not None):
         raise click.UsageError("--all goes without RUN and --diff")
-    if as_json and output is None:
+    if io.wants_json() and output is None:
         raise click.UsageError("--json tells what was written: it goes with --output")
-    keep_journals("--output", output, journal)
     with reading(journal) as opened:
         one = None if everything else find_run(opened, name).run_id
         other = find_run(opened, second).run_id if second is not None else None
         texts = report_texts(opened, one, diff=other, redact=redaction_given(redact))
-        written = say_or_write(output, map(str.encode, texts))
-    if as_json:
-        say_json({"run_id": one, "diff": other, "output": output, "bytes": written})
-    return OK
+        written = io.say_or_write(output, map(str.encode, texts))
+    return io.say_either({"run_id": one, "diff": other, "output": output, "bytes": written}, ())

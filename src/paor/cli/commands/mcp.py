@@ -6,25 +6,18 @@ import importlib.util
 import os
 import sys
 
-import click
-
 from ...fsm.journal.postgres.address import is_address
 from ...fsm.journal_api import Journal
 from ...mcp_server.answering import Answerer
 from ...states.base.errors import MissingExtra
+from ..support import terminal as io
 from ..support.journals import busy_timeout_s
-from ..support.options import command
-from ..support.streams import OK, say_json, tell
-from ..support.text import one_line
+from ..support.options import command, option
 
 
 @command("mcp", "paor mcp --journal runs.db", "paor mcp --content", "paor mcp --journal runs.db --json")
-@click.option(
-    "--content",
-    is_flag=True,
-    help="Also show texts of users, models and tools, without keys, as untrusted data.",
-)
-def mcp(content: bool, journal: str, as_json: bool) -> int:
+@option("--content", "Also show texts of users, models and tools, without keys, as untrusted data.")
+def mcp(content: bool, journal: str) -> int:
     """
     Serve a journal to a coding agent: an MCP server over standard input and output.
 
@@ -35,31 +28,25 @@ def mcp(content: bool, journal: str, as_json: bool) -> int:
 
     Exit codes: 0 the client has ended the session, 2 not a paor journal, or the extra is not installed.
     """
-    if as_json:
-        words = [
-            "-m",
-            "paor",
-            "mcp",
-            "--journal",
-            os.path.abspath(journal),
-            *(["--content"] if content else []),
-        ]
-        say_json({"mcpServers": {"paor": {"command": sys.executable, "args": words}}})
-        return OK
+    if io.wants_json():
+        given = ["--journal", os.path.abspath(journal), *(["--content"] if content else [])]
+        entry = {"command": sys.executable, "args": ["-m", "paor", "mcp", *given]}
+        io.say_json({"mcpServers": {"paor": entry}})
+        return io.OK
     if importlib.util.find_spec("mcp") is None:
         raise MissingExtra('paor mcp needs the mcp package: pip install "paor[mcp]"')
     from ...mcp_server.server import serve
 
+    wait_s = busy_timeout_s()
     if is_address(journal) or os.path.exists(journal):
-        with Journal(journal, read_only=True, busy_timeout_s=busy_timeout_s()):
+        with Journal(journal, read_only=True, busy_timeout_s=wait_s):
             pass  # said now by an exit code what every call would say
     else:
-        tell(f"paor: {one_line(journal)}: there is no such journal yet; calls say so until a run creates it")
-    if sys.stdin.isatty():
-        tell("paor: an MCP server for a coding agent, on standard input and output; Ctrl-C ends it")
-    serve(
-        Answerer(
-            journal, content=content, busy_timeout_s=busy_timeout_s(), log=lambda line: tell(f"paor: {line}")
+        io.tell(
+            f"paor: {io.one_line(journal)}: there is no such journal yet; calls say so until a run creates it"
         )
-    )
-    return OK
+    if sys.stdin.isatty():
+        io.tell("paor: an MCP server for a coding agent, on standard input and output; Ctrl-C ends it")
+    log = "paor: {}".format
+    serve(Answerer(journal, content=content, busy_timeout_s=wait_s, log=lambda line: io.tell(log(line))))
+    return io.OK

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterator, Sequence
+from io import StringIO
 from itertools import chain, count, islice
 from math import isinf
 from typing import Any
 
 import click
 
+from ...states.base.secrets import scrubbed
+from ..support import terminal as io
 from ..support.journals import reading
-from ..support.options import command
-from ..support.streams import OK, json_text, say, say_bytes, tell
-from ..support.text import CUT, Cell, Column, harmless, one_line, table, width
+from ..support.options import command, option
 
 Row = tuple[Any, ...]
 
@@ -41,8 +41,8 @@ COLUMN_CELLS = 8
     "paor query \"SELECT name, sql FROM sqlite_master WHERE type = 'view'\" --json",
 )
 @click.argument("sql")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV with a line of column names.")
-def query(sql: str, as_csv: bool, journal: str, as_json: bool) -> int:
+@option("--csv", "Print CSV with a line of column names.", "as_csv")
+def query(sql: str, as_csv: bool, journal: str) -> int:
     """
     Print the rows of a SELECT, for example from the views v_runs, v_steps, v_actions, v_calls and
     v_usage.
@@ -51,11 +51,11 @@ def query(sql: str, as_csv: bool, journal: str, as_json: bool) -> int:
     it begins. In PostgreSQL it is what the role of the address may read. For people a table of at most 1,000 rows, with long texts cut and a large blob by its size. With
     --csv and --json every row, as it is read, blobs in hex; control characters are replaced in CSV and escaped in JSON.
     """
-    if as_csv and as_json:
+    if as_csv and io.wants_json():
         raise click.UsageError("--csv and --json exclude each other")
     with reading(journal) as reader, reader.store.backend.answer(sql, BATCH) as (names, rows):
-        (_say_json if as_json else _say_csv if as_csv else _say_table)(_distinct(names), rows)
-    return OK
+        (_say_json if io.wants_json() else _say_csv if as_csv else _say_table)(_distinct(names), rows)
+    return io.OK
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
@@ -70,28 +70,29 @@ def _distinct(names: Sequence[str]) -> list[str]:
 def _say_csv(names: Sequence[str], rows: Iterator[Row]) -> None:
     rows = chain([tuple(names)], rows)
     while batch := list(islice(rows, BATCH)):
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n").writerows([_plain(value) for value in row] for row in batch)
-        say_bytes(text.getvalue().encode())
+        text = StringIO()
+        plain = scrubbed([[_plain(value) for value in row] for row in batch], io.scrubber())
+        csv.writer(text, lineterminator="\n").writerows(plain)
+        io.say_bytes(text.getvalue().encode())
 
 
 def _plain(value: Any) -> Any:
     """Return a value for CSV: NULL is empty, a blob hex, a text without what could steer a terminal."""
     if isinstance(value, bytes):
         return value.hex()
-    return harmless(value) if isinstance(value, str) else value
+    return io.harmless(value) if isinstance(value, str) else value
 
 
 def _say_json(names: Sequence[str], rows: Iterator[Row]) -> None:
     between = b"[\n"
     while batch := list(islice(rows, BATCH)):
         texts = [
-            json_text({name: _jsonable(value) for name, value in zip(names, row, strict=True)})
+            io.json_text({name: _jsonable(value) for name, value in zip(names, row, strict=True)})
             for row in batch
         ]
-        say_bytes(between + ",\n".join(texts).encode())
+        io.say_bytes(between + ",\n".join(texts).encode())
         between = b",\n"
-    say_bytes(b"[\n]\n" if between == b"[\n" else b"\n]\n")
+    io.say_bytes(b"[\n]\n" if between == b"[\n" else b"\n]\n")
 
 
 def _jsonable(value: Any) -> Any:
@@ -105,21 +106,21 @@ def _say_table(names: Sequence[str], rows: Iterator[Row]) -> None:
     """Write rows for people: a table, or a list for each row where it has too many columns for the width."""
     shown = [[_cell(value) for value in row] for row in islice(rows, TABLE_MAX)]
     more = next(rows, None) is not None
-    heads = [one_line(name)[:CELL_CHARS] for name in names]
-    if len(heads) * (COLUMN_CELLS + 2) <= width():
-        say(*table([Column(head, wide=True, least=1) for head in heads], shown))
+    heads = [io.one_line(name)[:CELL_CHARS] for name in names]
+    if len(heads) * (COLUMN_CELLS + 2) <= io.width():
+        io.say(*io.table([io.Column(head, wide=True, least=1) for head in heads], shown))
     else:
-        columns = (Column("column", wide=True), Column("value", wide=True))
+        columns = (io.Column("column", wide=True), io.Column("value", wide=True))
         for row in shown:
-            say(*table(columns, [(Cell(head), cell) for head, cell in zip(heads, row, strict=True)]), "")
+            io.say(*io.table(columns, list(zip(heads, row, strict=True))), "")
     if more:
-        tell(f"paor: the first {TABLE_MAX:,} rows; all of them: --csv or --json")
+        io.tell(f"paor: the first {TABLE_MAX:,} rows; all of them: --csv or --json")
     elif not shown:
-        tell("paor: no rows")
+        io.tell("paor: no rows")
 
 
-def _cell(value: Any) -> Cell:
+def _cell(value: Any) -> str:
     if isinstance(value, bytes):
-        return Cell(value.hex() if len(value) <= BLOB_BYTES else f"{len(value):,} bytes")
+        return value.hex() if len(value) <= BLOB_BYTES else f"{len(value):,} bytes"
     text = "" if value is None else str(value)
-    return Cell(text if len(text) <= CELL_CHARS else text[:CELL_CHARS] + CUT)
+    return text if len(text) <= CELL_CHARS else text[:CELL_CHARS] + io.CUT

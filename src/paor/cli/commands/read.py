@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import chain
 from typing import Any
 
 import click
@@ -21,25 +20,11 @@ from ...fsm.replay.replay import replay as replay_run
 from ...states.base.errors import JournalDamaged, UsageError
 from ...states.run.labels import conversation_of, key_of, value_text
 from ...states.run.phase_names import PHASES
+from ..support import terminal as io
 from ..support.app import EngineOptions, engine_of
 from ..support.journals import ALONE, find_run, reading, short_id
-from ..support.options import METADATA, SINCE, app_option, command, file_name, option
-from ..support.run_summary import question_line
-from ..support.streams import DAMAGED, DIVERGED, OK, say, say_json, tell
-from ..support.text import (
-    NARROW,
-    SLIM,
-    STATE_STYLES,
-    Cell,
-    Column,
-    count,
-    facts,
-    local_time,
-    one_line,
-    styled,
-    table,
-    width,
-)
+from ..support.options import METADATA, RUN, SINCE, app_option, command, file_name, option
+from ..support.run_text import question_line
 
 SHOWN = 20
 """Runs that a list for people shows by default."""
@@ -54,12 +39,12 @@ SHOWN = 20
 )
 @click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
 @click.option("--state", type=click.Choice(PHASES), help="Only runs in this phase.")
-@option("--key", "TEXT", "Only the run that was started with this key.")
-@option("--conversation", "ID", "Only the rounds of this conversation.")
+@option("--key TEXT", "Only the run that was started with this key.")
+@option("--conversation ID", "Only the rounds of this conversation.")
 @METADATA
 @SINCE
-@option("--limit", "N", f"Newest N runs, 0 for all; default {SHOWN}.", type=click.IntRange(min=0))
-def runs(limit: int | None, since: int | None, journal: str, as_json: bool, **wanted: Any) -> int:
+@option("--limit N", f"Newest N runs, 0 for all; default {SHOWN}.", type=click.IntRange(min=0))
+def runs(limit: int | None, since: int | None, journal: str, **wanted: Any) -> int:
     """
     List the runs of a journal, newest first. With several conditions, a run must meet all of them.
 
@@ -73,25 +58,28 @@ def runs(limit: int | None, since: int | None, journal: str, as_json: bool, **wa
     conversation = conversation_of(wanted["conversation"]) or None
     wanted |= {"conversation": conversation, "key": key_of(wanted["key"]), "since": since}
     wanted["metadata"] = {name: _meanings(value) for name, value in wanted["metadata"].items()}
-    with reading(journal) as reader:
-        rows = reader.reader.with_objectives(reader.reader.runs(**wanted))
-        if as_json:
-            wanted_rows = rows[:limit] if limit else rows
-            say_json(
-                [line_wire(reader.reader, row, open_question(reader.reader, row)) for row in wanted_rows]
-            )
-            return OK
+    with reading(journal) as opened:
+        reader = opened.reader
+        rows = reader.with_objectives(reader.runs(**wanted))
+        if io.wants_json():
+            chosen = rows[:limit] if limit else rows
+            io.say_json([line_wire(reader, row, open_question(reader, row)) for row in chosen])
+            return io.OK
         if not rows:
-            asked = any(value for value in wanted.values())
-            tell(f"{reader.path}: the journal holds no {'such run' if asked else 'run yet'}")
-            return OK
-        shown = rows[: SHOWN if limit is None else limit or len(rows)]
-        head, *lines = table(RUN_COLUMNS, [_run_cells(reader, row) for row in shown])
-        questions = [_asked_lines(reader, row) for row in shown]
-    say(head, *chain.from_iterable([line, *more] for line, more in zip(lines, questions, strict=True)))
-    if len(rows) > len(shown):
-        tell(styled(f"{count(len(rows) - len(shown), 'older run')}: paor runs --limit 0", "dim"))
-    return OK
+            io.tell(
+                f"{opened.path}: the journal holds no {'such run' if any(wanted.values()) else 'run yet'}"
+            )
+            return io.OK
+        some = rows[: SHOWN if limit is None else limit or len(rows)]
+        head, *lines = io.table(RUN_COLUMNS, [_run_cells(opened, row) for row in some])
+        said = [head]
+        for row, line in zip(some, lines, strict=True):
+            asked = open_question(reader, row)
+            said += [line, *(io.facts([("  waits for", question_line(asked), "warn")]) if asked else ())]
+    io.say(*said)
+    if more := len(rows) - len(some):
+        io.tell(io.styled(f"{io.count(more, 'older run')}: paor runs --limit 0", "dim"))
+    return io.OK
 
 
 def _meanings(value: str) -> list[str]:
@@ -103,15 +91,15 @@ def _meanings(value: str) -> list[str]:
 
 
 RUN_COLUMNS = (
-    Column("run"),
-    Column("started", from_width=SLIM),
-    Column("state"),
-    Column("rows", right=True),
-    Column("objective", wide=True),
+    io.Column("run"),
+    io.Column("started", from_width=io.SLIM),
+    io.Column("state"),
+    io.Column("rows", right=True),
+    io.Column("objective", wide=True),
 )
 
 
-def mark_of(row: RunRow) -> str:
+def _mark_of(row: RunRow) -> str:
     """Return where a run is in its workflow or was forked, nothing for a run by itself."""
     if row.parent_seq is not None:
         return f"[fork at row {row.parent_seq}] "
@@ -122,26 +110,19 @@ def mark_of(row: RunRow) -> str:
     return f"[round {row.round}, task {row.task}] " if row.workflow_id != row.run_id else ""
 
 
-def _run_cells(journal: Journal, row: RunRow) -> list[Cell]:
+def _run_cells(journal: Journal, row: RunRow) -> list[io.Cell]:
     row = journal.run(row.run_id) if row.status == "running" else row
     why = row.reason or (row.status if row.status in ("waiting", "running") else "")
     if row.status == "running" and row.driver is None:
         why = ALONE
-    state = f"{row.state} ({why})" if why else row.state
     objective = objective_of(journal.reader, row)
     return [
-        Cell(short_id(journal, row.run_id)),
-        Cell(local_time(row.created_at)[5 if width() < NARROW else 0 : 16], "dim"),
-        Cell(state, STATE_STYLES.get(row.status, "")),
-        Cell(f"{row.head_seq + 1:,}"),
-        Cell(f"{mark_of(row)}{objective}", "") if objective is not None else Cell("(erased)", "dim"),
+        short_id(journal, row.run_id),
+        (io.local_time(row.created_at)[5 if io.width() < io.NARROW else 0 : 16], "dim"),
+        (f"{row.state} ({why})" if why else row.state, io.STATE_STYLES.get(row.status, "")),
+        f"{row.head_seq + 1:,}",
+        f"{_mark_of(row)}{objective}" if objective is not None else ("(erased)", "dim"),
     ]
-
-
-def _asked_lines(journal: Journal, row: RunRow) -> list[str]:
-    """Return what a run waits for, below its own line; nothing for another run."""
-    question = open_question(journal.reader, row)
-    return facts([("  waits for", question_line(question), "warn")]) if question is not None else []
 
 
 @command(
@@ -151,10 +132,10 @@ def _asked_lines(journal: Journal, row: RunRow) -> list[str]:
     "paor replay 0199d2b4-6f1e --app shop:engine --json",
     "paor replay --repro .paor/repro/check-1f2e3d4c.json --app shop:engine",
 )
-@click.argument("name", metavar="[RUN]", required=False)
+@RUN
 @app_option("Compare with its prompts, schemas and policy.")
-@option("--repro", "FILE", "A case that paor fuzz has saved; its steps are repeated.", callback=file_name)
-def replay(name: str | None, app: str | None, repro: str | None, journal: str, as_json: bool) -> int:
+@option("--repro FILE", "A case that paor fuzz has saved; its steps are repeated.", callback=file_name)
+def replay(name: str | None, app: str | None, repro: str | None, journal: str) -> int:
     """
     Derive a run again from its recorded outcomes and compare every field with the record.
 
@@ -175,52 +156,49 @@ def replay(name: str | None, app: str | None, repro: str | None, journal: str, a
             raise UsageError("--repro goes without a run: the file holds all steps")
         from .fuzz import replay_repro
 
-        return replay_repro(repro, app, as_json=as_json)
+        return replay_repro(repro, app)
+    replays: list[Replay] = []
+    unreadable: dict[str, str] = {}
     with EngineOptions(journal, app).looking() as reader:
         engine = engine_of(app, reader) if app is not None else None
-        rows = [find_run(reader, name)] if name is not None else list(reversed(reader.runs()))
-        replays: list[Replay | str] = []
-        for row in rows:
+        for row in [find_run(reader, name)] if name is not None else list(reversed(reader.runs())):
             try:
                 replays.append(replay_run(reader, row.run_id, engine))
             except JournalDamaged as error:
-                replays.append(str(error))
-    if as_json:
-        found = [
-            Replay(row.run_id, 0, False, ()).wire(item) if isinstance(item, str) else item.wire()
-            for row, item in zip(rows, replays, strict=True)
-        ]
-        say_json(found[0] if name is not None else found)
-    else:
-        for row, item in zip(rows, replays, strict=True):
-            say(*_replay_lines(row, item))
-        if not rows:
-            tell(f"{shown(journal)}: the journal holds no run yet")
-    if any(isinstance(item, str) for item in replays):
-        return DAMAGED
-    return DIVERGED if any(isinstance(item, Replay) and item.divergences for item in replays) else OK
+                replays.append(Replay(row.run_id, 0, False, ()))
+                unreadable[row.run_id] = str(error)
+    found = [item.wire(unreadable.get(item.run_id)) for item in replays]
+    notes = () if replays else (f"{shown(journal)}: the journal holds no run yet",)
+    lines = (line for item in replays for line in _replay_lines(item, unreadable.get(item.run_id)))
+    io.say_either(found[0] if name is not None else found, lines, *notes)
+    if unreadable:
+        return io.DAMAGED
+    return io.DIVERGED if any(item.divergences for item in replays) else io.OK
 
 
-def _replay_lines(row: RunRow, item: Replay | str) -> Iterator[str]:
-    if isinstance(item, str):
-        yield from (f"run {row.run_id}  {styled('not readable', 'bad')}", f"  {one_line(item)}")
+def _replay_lines(item: Replay, error: str | None) -> Iterator[str]:
+    if error is not None:
+        yield from (f"run {item.run_id}  {io.styled('not readable', 'bad')}", f"  {io.one_line(error)}")
         return
-    verdict = styled("identical", "good") if item.identical else styled("diverged", "bad")
+    verdict = io.styled("identical", "good") if item.identical else io.styled("diverged", "bad")
     if item.unchecked and not item.divergences:
-        verdict = styled("identical as far as it was not erased", "warn")
-    yield f"run {row.run_id}  {verdict}  {count(item.transitions, 'transition')}"
+        verdict = io.styled("identical as far as it was not erased", "warn")
+    yield f"run {item.run_id}  {verdict}  {io.count(item.transitions, 'transition')}"
     for first in item.divergences[:1]:
         place = f"row {first.seq}, {first.field}" if first.seq >= 0 else first.field
         yield f"  {place} ({first.where})" if first.where else f"  {place}"
-        yield from (f"    recorded  {one_line(first.expected)}", f"    derived   {one_line(first.found)}")
+        yield from (
+            f"    recorded  {io.one_line(first.expected)}",
+            f"    derived   {io.one_line(first.found)}",
+        )
     if more := len(item.divergences[1:]):
         rows = len({divergence.seq for divergence in item.divergences})
-        yield f"  and {count(more, 'more difference')} in {count(rows, 'row')}; all of them: --json"
+        yield f"  and {io.count(more, 'more difference')} in {io.count(rows, 'row')}; all of them: --json"
     for seq, parts in item.accepted:
-        yield f"  {styled('accepted', 'warn')} from row {seq} on: {', '.join(parts)}"
+        yield f"  {io.styled('accepted', 'warn')} from row {seq} on: {', '.join(parts)}"
     for part in item.changed:
         if part.relevant:
-            yield f"  {styled('changed since', 'warn')}: {one_line(str(part))}"
+            yield f"  {io.styled('changed since', 'warn')}: {io.one_line(str(part))}"
     erased: dict[int, list[str]] = {}
     for one in item.unchecked:
         erased.setdefault(one.seq, []).append(one.field)

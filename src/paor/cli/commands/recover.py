@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
-from typing import Any
-
-import click
 
 from ...fsm.journal.rows import RunRow
 from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.options import ResumeOptions
-from ...fsm.lifecycle.recover import Recovery
 from ...fsm.runtime.result import Result
 from ...states.base.errors import JournalDamaged
+from ..support import terminal as io
 from ..support.app import EngineOptions, engine_options
 from ..support.journals import command_line
-from ..support.options import QUIET, command, option
-from ..support.streams import DAMAGED, OK, USAGE, say, say_json, tell
-from ..support.text import count, one_line, state_text, styled
+from ..support.options import ACCEPT, QUIET, command, option
+from ..support.outcome import why_of
 from .run import MODELS, check_tools, model_of_run
 
 
@@ -28,15 +24,11 @@ from .run import MODELS, check_tools, model_of_run
     "paor recover --journal runs.db --json",
     "paor recover --accept-changes --model offline",
 )
-@option("--model", "M", f"{MODELS} the model that each run had.")
-@click.option(
-    "--accept-changes", is_flag=True, help="Continue although prompts, tools, policy or code have changed."
-)
+@option("--model M", f"{MODELS} the model that each run had.")
+@ACCEPT
 @QUIET
 @engine_options
-def recover(
-    model: str | None, accept_changes: bool, quiet: bool, options: EngineOptions, as_json: bool
-) -> int:
+def recover(model: str | None, accept_changes: bool, quiet: bool, options: EngineOptions) -> int:
     """
     Go on with every run that has not ended, waits for nobody, and has no driver: for the time after a crash.
 
@@ -60,38 +52,27 @@ def recover(
             elif chosen is not None:
                 given["model"] = chosen
             if not quiet:
-                tell(
-                    f"run {row.run_id}: goes on in {row.state} after {count(row.head_seq + 1, 'transition')}"
-                )
+                rows = io.count(row.head_seq + 1, "transition")
+                io.tell(f"run {row.run_id}: goes on in {row.state} after {rows}")
             return given
 
         with redirect_stdout(sys.stderr):
             found = engine.recover(options_of)
-        if as_json:
-            say_json(_wire(found))
-        else:
-            for result in found:
-                say(_line(result))
-            if not found and not found.refused:
-                tell(f"{engine.journal.path}: no run is left without a driver")
-        for run_id, error in found.refused.items():
-            tell(
-                f"{styled('run', 'bad')} {run_id} cannot go on: {one_line(str(error))}",
-                f"  {styled('look:', 'dim')} {command_line('show', engine.journal, run_id)}",
+        refused = [{"run_id": run_id, "error": str(error)} for run_id, error in found.refused.items()]
+        data = {"results": [result.wire() for result in found], "refused": refused}
+        none = () if found or refused else (f"{engine.journal.path}: no run is left without a driver",)
+        io.say_either(data, map(_line, found), *none)
+        for item in refused:
+            io.tell(
+                f"{io.styled('run', 'bad')} {item['run_id']} cannot go on: {io.one_line(item['error'])}",
+                f"  {io.styled('look:', 'dim')} {command_line('show', engine.journal, item['run_id'])}",
             )
     if any(isinstance(error, JournalDamaged) for error in found.refused.values()):
-        return DAMAGED
-    return USAGE if found.refused else OK
+        return io.DAMAGED
+    return io.USAGE if refused else io.OK
 
 
 def _line(result: Result) -> str:
-    why = result.reason or (f"waits: {result.waiting_for.kind}" if result.waiting_for else result.status)
-    key = f"  key {one_line(result.key)}" if result.key else ""
-    return f"run {result.run_id}  {state_text(result.state, why, result.status)}  {count(result.steps, 'step')}{key}"
-
-
-def _wire(found: Recovery) -> dict[str, Any]:
-    return {
-        "results": [result.wire() for result in found],
-        "refused": [{"run_id": run_id, "error": str(error)} for run_id, error in found.refused.items()],
-    }
+    key = f"  key {io.one_line(result.key)}" if result.key else ""
+    state = io.state_text(result.state, why_of(result), result.status)
+    return f"run {result.run_id}  {state}  {io.count(result.steps, 'step')}{key}"

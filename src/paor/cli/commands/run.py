@@ -23,7 +23,14 @@ from ...fsm.lifecycle.arguments import model_of
 from ...fsm.lifecycle.fallback import is_owed
 from ...fsm.lifecycle.options import OPTIONS, Use
 from ...fsm.lifecycle.resume import timeout_answer
-from ...fsm.lifecycle.subruns import runs_of, unfinished_called, used_tools, waits_for_called
+from ...fsm.lifecycle.subruns import (
+    open_question,
+    runs_of,
+    unfinished_called,
+    used_tools,
+    waiting_called,
+    waits_for_called,
+)
 from ...fsm.machine.host_rows import NO_HOST
 from ...fsm.replay.restore import restore_run
 from ...fsm.runtime.events import RunEnded, RunStarted
@@ -31,64 +38,42 @@ from ...fsm.runtime.ports import SystemClock
 from ...fsm.runtime.result import Result
 from ...prompts.model import Model
 from ...states.base.errors import MissingExtra, NotAJournal, PaorError, RunChanged, UsageError
-from ...states.records.questions import Question
 from ...states.run.phase_names import EXECUTING
 from ...states.run.spec import TASK_TOOL
 from ...tools.documents.tools import builtin_tools
 from ...tools.tool import Tool
+from ..support import terminal as io
 from ..support.app import EngineOptions, engine_options
 from ..support.inputs import RunInput, run_input
 from ..support.journals import command_line, find_run
 from ..support.json_input import answer_value, json_value
-from ..support.options import QUIET, Decorator, app_option, command, option, pairs
+from ..support.options import ACCEPT, QUIET, Decorator, app_option, command, option, pairs, several
 from ..support.outcome import check_output, end
 from ..support.progress import Watch
-from ..support.run_summary import argument_lines, asking
-from ..support.streams import INTERRUPTED, USAGE, say_either, tell
-from ..support.text import one_line, state_text, width
+from ..support.run_text import argument_lines
 
-REQUIRED = click.option(
-    "--require-criteria", "required", is_flag=True, help="Exit with 1 when a criterion is not met at the end."
-)
-REPORT = option("--output", "FILE", "Write the final report: .md, .txt, .html or .docx.")
+REQUIRED = option("--require-criteria", "Exit with 1 when a criterion is not met at the end.", "required")
+REPORT = option("--output FILE", "Write the final report: .md, .txt, .html or .docx.")
 MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
 
-DOCUMENT = option(
-    "--document", "FILE", "Input document, - for stdin; repeatable.", "documents", multiple=True
-)
-DURABILITY = option("--durability", "D", "full (default), normal or off: what survives a power loss.")
+DOCUMENT = option("--document FILE...", "Input document, - for stdin; repeatable.", "documents")
+DURABILITY = option("--durability D", "full (default), normal or off: what survives a power loss.")
 BOUNDS = (
-    option("--max-steps", "N", "Actions the run may start; default 5.", type=int),
-    option("--token-budget", "N", "Input plus output tokens.", type=int),
-    option("--time-budget", "S", "Seconds of active work.", "time_budget_s", type=float),
-    option("--tool-timeout", "S", "Seconds of one call of a tool.", "tool_timeout_s", type=float),
+    option("--max-steps N", "Actions the run may start; default 5.", type=int),
+    option("--token-budget N", "Input plus output tokens.", type=int),
+    option("--time-budget S", "Seconds of active work.", "time_budget_s", type=float),
+    option("--tool-timeout S", "Seconds of one call of a tool.", "tool_timeout_s", type=float),
 )
 
 
 def round_options(*, chat: bool) -> Decorator:
-    """Give a command what a start of a run may be given; of *chat* what each of its rounds may."""
-
-    flags: list[Decorator] = [DOCUMENT, *run_flags(chat=chat), *BOUNDS, DURABILITY, QUIET]
-
-    def decorate(function: Callable[..., int]) -> Callable[..., int]:
-        for added in reversed(flags):
-            added(function)
-        return function
-
-    return decorate
-
-
-def run_flags(*, chat: bool) -> Iterator[Decorator]:
-    """Yield the options of a run that have a flag, in their order; of *chat* those that each round has."""
+    """Give a command what a start of a run may be given, in the order of `OPTIONS`; of *chat* what each of its rounds may."""
+    flags = [DOCUMENT]
     for name, known in OPTIONS.items():
-        flag, _, placeholder = known.flag.partition(" ")
-        if not flag or (chat and Use.CHAT not in known.use):
-            continue
-        more = {"multiple": True, "callback": pairs} if name == "metadata" else {}
-        if placeholder:
-            yield option(flag, placeholder, known.help, name, **more)
-        else:
-            yield click.option(flag, name, is_flag=True, help=known.help)
+        if known.flag and (not chat or Use.CHAT in known.use):
+            repeated, more = ("...", {"callback": pairs}) if name == "metadata" else ("", {})
+            flags.append(option(known.flag + repeated, known.help, name, **more))
+    return several(*flags, *BOUNDS, DURABILITY, QUIET)
 
 
 @command(
@@ -99,18 +84,17 @@ def run_flags(*, chat: bool) -> Iterator[Decorator]:
     'paor run --input \'{"objective": "...", "documents": ["a.pdf"], "maxSteps": 8}\'',
 )
 @click.argument("words", nargs=-1, metavar="[OBJECTIVE]")
-@option("--criterion", "TEXT", "What must hold at the end; repeatable.", "success_criteria", multiple=True)
+@option("--criterion TEXT...", "What must hold at the end; repeatable.", "success_criteria")
 @round_options(chat=False)
-@click.option("--tasks", is_flag=True, help="Plan the objective as tasks, each a run of its own.")
+@option("--tasks", "Plan the objective as tasks, each a run of its own.")
 @REPORT
 @REQUIRED
-@option("--input", "JSON|FILE|-", "The same fields as one JSON object.", "source")
+@option("--input JSON|FILE|-", "The same fields as one JSON object.", "source")
 @engine_options
 def run(
     words: tuple[str, ...],
     source: str | None,
     options: EngineOptions,
-    as_json: bool,
     *,
     quiet: bool,
     required: bool,
@@ -131,13 +115,11 @@ def run(
 
     Exit codes: 0 Done, 1 Failed, 2 bad input or journal, 5 waiting for an answer, 6 Failed by a limit.
     """
-    given = given_input(flags, one_text(words, "OBJECTIVE"), options, source)
+    given = run_input(flags | {"objective": one_text(words, "OBJECTIVE")}, options, source)
     if given.output is not None:
         form = check_output(given.output, options.journal, given.sources)
         given.arguments["final_format"] = given.arguments.get("final_format") or form
-    options = replace(options, app=given.app, web=given.web, enrich=given.enrich, policy=given.policy)
-    watch, model = Watch(quiet=quiet), given.arguments.get("model")
-    source = given.model_source
+    options, watch, model = given.engine, Watch(quiet=quiet), given.arguments.get("model")
     if (named := given.arguments.get("after")) is not None:
         with options.looking() as opened:
             given.arguments["after"] = find_run(opened, named).run_id
@@ -146,10 +128,10 @@ def run(
         drive: Callable[[], Result | None] = partial(_follow, engine, given, watch)
         if given.tasks:
             engine.hooks = (*engine.hooks, watch)
-            watch.model = (engine.model.name, source)
+            watch.model = (engine.model.name, given.model_source)
             bounds = given.limits(engine.limits) if given.bounds else None
             drive = partial(engine.run_workflow, **given.arguments, limits=bounds)
-        return driven(engine, drive, watch, options, given.output, as_json=as_json, required=required)
+        return driven(engine, drive, watch, options, given.output, required=required)
 
 
 def _with_policy_of(options: EngineOptions, opened: Journal, row: RunRow) -> EngineOptions:
@@ -177,14 +159,6 @@ def with_policy_before(options: EngineOptions, arguments: Mapping[str, Any]) -> 
     return options
 
 
-def given_input(
-    flags: dict[str, Any], objective: str | None, options: EngineOptions, source: str | None = None
-) -> RunInput:
-    """Return what options start a run with, and *source*, which is ``--input``; a flag that was not given leaves what that says."""
-    flags |= {"objective": objective, "app": options.app, "policy": options.policy}
-    return run_input(flags | {"web": options.web, "enrich": options.enrich}, source)
-
-
 def one_text(words: tuple[str, ...], name: str) -> str | None:
     """Return the argument *name*, None when it was not given; raise `UsageError` for more than one."""
     if len(words) <= 1:
@@ -197,25 +171,19 @@ def one_text(words: tuple[str, ...], name: str) -> str | None:
 
 
 def _follow(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
-    """Start the run and follow it to its end."""
+    """Start the run and follow it to its end; its model, which its workflow may name, is told when it starts."""
     result: Result | None = None
-    # without bounds of its own it has the engine's, and a start that comes again with a key may find others by then
     limits = given.limits(engine.limits_of(given.arguments["mode"])) if given.bounds else None
     with closing(engine.stream(**given.arguments, limits=limits, on_close="stop")) as stream:
         for event in stream:
             if isinstance(event, RunStarted) and watch.run_id is None:
-                watch.model = _model(engine, given, event.run_id)
+                name = engine.journal.spec(event.run_id).model
+                own = given.arguments.get("model") is not None or name == engine.model.name
+                watch.model = name, given.model_source if own else "from the workflow file"
             watch(event)
             if isinstance(event, RunEnded):
                 result = event.result
     return result
-
-
-def _model(engine: Engine, given: RunInput, run_id: str) -> tuple[str, str]:
-    """Return which model a new run has, which its workflow may name, and where its name comes from."""
-    name, source = engine.journal.spec(run_id).model, given.model_source
-    named = given.arguments.get("model") is not None or name == engine.model.name
-    return name, source if named else "from the workflow file"
 
 
 def driven(
@@ -225,7 +193,6 @@ def driven(
     options: EngineOptions,
     output: Path | None,
     *,
-    as_json: bool,
     required: bool,
 ) -> int:
     """Drive a run with its progress shown, and end the command; what tools print goes to standard error."""
@@ -233,27 +200,24 @@ def driven(
         with watch.shown(), redirect_stdout(sys.stderr):
             result = drive()
     except KeyboardInterrupt:
-        tell("")
+        io.tell("")
         if watch.run_id is None:
-            tell("paor: interrupted while starting; to see what was started: paor runs")
+            io.tell("paor: interrupted while starting; to see what was started: paor runs")
+            return io.INTERRUPTED
+        app = f" --app {shlex.quote(options.app)}" if options.app else ""
+        resume = command_line("resume", engine.journal, watch.run_id) + app
+        if doubts := list(doubt_lines(engine.journal, watch.run_id)):
+            io.tell(*doubts, f"paor: find out which; all else is safe. Go on with: {resume}", SETTLE)
         else:
-            tell(*_interrupted(engine.journal, watch.run_id, options))
-        return INTERRUPTED
+            io.tell(f"paor: interrupted; what was done is safe, go on with: {resume}")
+        return io.INTERRUPTED
     assert result is not None, "a run ends with its result"
-    return end(result, engine.journal, options, output, as_json=as_json, required=required)
+    return end(result, engine.journal, options, output, required=required)
 
 
-def _interrupted(journal: Journal, run_id: str, options: EngineOptions) -> Iterator[str]:
-    """Yield what a run that was interrupted has left, and how it goes on; a call in doubt by its name and arguments."""
-    app = f" --app {shlex.quote(options.app)}" if options.app else ""
-    resume = command_line("resume", journal, run_id) + app
-    doubts = list(doubt_lines(journal, run_id))
-    if not doubts:
-        yield f"paor: interrupted; what was done is safe, go on with: {resume}"
-        return
-    yield from doubts
-    yield f"paor: find out which; all else is safe. Go on with: {resume}"
-    yield "paor: unless the tool can say it itself, that asks for the outcome: done (with --result), retry or fail"
+SETTLE = (
+    "paor: unless the tool can say it itself, that asks for the outcome: done (with --result), retry or fail"
+)
 
 
 def doubt_lines(journal: Journal, run_id: str) -> Iterator[str]:
@@ -267,7 +231,7 @@ def doubt_lines(journal: Journal, run_id: str) -> Iterator[str]:
                 doubts += [intent] if intent.tool != TASK_TOOL.name else []
     for intent in doubts:
         yield f"paor: interrupted inside {intent.tool} (once), which may or may not have taken effect:"
-        yield from (f"  {line}" for line in argument_lines(intent.arguments, width() - 2))
+        yield from (f"  {line}" for line in argument_lines(intent.arguments, io.width() - 2))
         yield f"  key: {intent.idempotency_key}"
 
 
@@ -286,26 +250,16 @@ def recorded_run_options(function: Callable[..., int]) -> Callable[..., int]:
             check_output(Path(output), others["journal"])
         return function(given=given, **others)
 
-    for added in (
-        QUIET,
-        REQUIRED,
-        REPORT,
-        option("--model", "M", f"{MODELS} the model the run had."),
-        option("--result", "JSON", "What the effect returned, with --outcome done.", "returned"),
-        click.option(
-            "--outcome", type=click.Choice(["done", "retry", "fail"]), help="Outcome of an effect in doubt."
-        ),
-        option(
-            "--actor", "NAME", "Who answers; kept with the answer in the journal. Default: your login name."
-        ),
-        option(
-            "--answer",
-            "ANSWER",
-            "The answer to the run's question: JSON, a text, or for an approval yes or no.",
-        ),
-    ):
-        added(with_options)
-    return with_options
+    return several(*ANSWER_FLAGS, REPORT, REQUIRED, QUIET)(with_options)
+
+
+ANSWER_FLAGS = (
+    option("--answer ANSWER", "To the run's question: JSON, a text, or for an approval yes or no."),
+    option("--actor NAME", "Who answers; kept with the answer in the journal. Default: your login name."),
+    click.option("--outcome", type=click.Choice(["done", "retry", "fail"]), help="Of an effect in doubt."),
+    option("--result JSON", "What the effect returned, with --outcome done.", "returned"),
+    option("--model M", f"{MODELS} the model the run had."),
+)
 
 
 def given_answer(
@@ -363,10 +317,10 @@ def engine_of_run(
             try:
                 yield engine
             except RunChanged as error:
-                tell(f"paor: run {row.run_id} was recorded with other parts; nothing was done")
-                tell(*(f"  {one_line(part)}" for part in error.parts))
-                tell(f"paor: go on with them: {accept}; or give the engine that the run had")
-                raise click.exceptions.Exit(USAGE) from None
+                io.tell(f"paor: run {row.run_id} was recorded with other parts; nothing was done")
+                io.tell(*(f"  {io.one_line(part)}" for part in error.parts))
+                io.tell(f"paor: go on with them: {accept}; or give the engine that the run had")
+                raise click.exceptions.Exit(io.USAGE) from None
 
 
 @command(
@@ -377,11 +331,9 @@ def engine_of_run(
 )
 @click.argument("name", metavar="RUN")
 @recorded_run_options
-@option("--reason", "TEXT", "Why; kept with --answer or --outcome in the journal.")
-@option("--question", "ID", "The question that this answers; needed after the first of a run.")
-@click.option(
-    "--accept-changes", is_flag=True, help="Continue although prompts, tools, policy or code have changed."
-)
+@option("--reason TEXT", "Why; kept with --answer or --outcome in the journal.")
+@option("--question ID", "The question that this answers; needed after the first of a run.")
+@ACCEPT
 @engine_options
 def resume(
     name: str,
@@ -394,7 +346,6 @@ def resume(
     required: bool,
     quiet: bool,
     options: EngineOptions,
-    as_json: bool,
 ) -> int:
     """
     Continue a run where its journal ends.
@@ -417,10 +368,10 @@ def resume(
         raise click.UsageError("--reason and --question come with --answer or --outcome")
     given |= {"reason": reason, "accept_changes": accept_changes}
     with options.looking() as opened:
-        row = find_run(opened, name)
-        asked = asking(opened, row)  # perhaps one that it has called; where that waits no more, it goes on
-        settled = asked is row and waits_for_called(opened.reader, row)
-        waits = open_question(opened, asked) if answered else None
+        row, reader = find_run(opened, name), opened.reader
+        called = waiting_called(reader, row)  # perhaps it waits for one that it has called
+        settled = called is None and waits_for_called(reader, row)  # where that waits no more, it goes on
+        waits = open_question(reader, row) if answered else None
         if waits is not None and question == waits.id.partition("-")[0]:
             question = waits.id
         if question is not None:
@@ -428,25 +379,21 @@ def resume(
         if given["answer"] is not None:
             meant = waits if waits is not None and question in (None, waits.id) else None
             given["answer"] = answer_value(given["answer"], meant)
-        idle = row.status == "waiting" and not answered and not settled and not _overdue(opened, asked.run_id)
-        ended = row.status in ("done", "failed") and not is_owed(
-            opened.reader, restore_run(opened.reader, row.run_id)[0]
-        )
-        if ended or idle:
+        done = row.status in ("done", "failed") and not is_owed(reader, restore_run(reader, row.run_id)[0])
+        if row.status == "waiting" and not answered and not settled:
+            asking, _ = restore_run(reader, called or row.run_id)
+            overdue = timeout_answer(asking, reader.rows(asking.number), SystemClock().now_us())
+            done = overdue is None
+        if done:  # nothing is written
             result = Engine("offline", journal=opened).resume(row.run_id, **given)
-            return end(result, opened, options, report, as_json=as_json, required=required)
+            return end(result, opened, options, report, required=required)
     watch = Watch(row.run_id, quiet=quiet)
     with engine_of_run(options, row, model, watch, "--accept-changes") as engine:
         if options.app is not None and model is not None:
             engine.model = model
         watch.model = recorded_model(engine, row, options, model)
         drive = partial(engine.resume, row.run_id, **given)
-        return driven(engine, drive, watch, options, report, as_json=as_json, required=required)
-
-
-def open_question(opened: Journal, asked: RunRow) -> Question | None:
-    """Return what a run waits for, None for nothing."""
-    return restore_run(opened.reader, asked.run_id)[0].waiting_for if asked.status == "waiting" else None
+        return driven(engine, drive, watch, options, report, required=required)
 
 
 def recorded_model(
@@ -455,15 +402,9 @@ def recorded_model(
     """Return which model goes on with a run, and where it comes from; tell if the run was started with another one."""
     had, name = engine.journal.spec(row.run_id).model, (model or engine.model).name
     if name != had:
-        tell(f"paor: run {row.run_id} had the model {had}, it goes on with {name}")
+        io.tell(f"paor: run {row.run_id} had the model {had}, it goes on with {name}")
     app = f"from --app {options.app}" if options.app else "the run's own"
     return name, app if model is None else "from --model"
-
-
-def _overdue(opened: Journal, run_id: str) -> bool:
-    """Return whether the question that a run waits for counts as declined by now."""
-    run, _ = restore_run(opened.reader, run_id)
-    return timeout_answer(run, opened.reader.rows(run.number), SystemClock().now_us()) is not None
 
 
 def model_of_run(journal: Journal, row: RunRow) -> Model:
@@ -502,7 +443,7 @@ def check_tools(journal: Journal, row: RunRow, tools: Sequence[Tool], *, web: bo
 @command("cancel", "paor cancel last", "paor cancel 0199d2b4-6f1e --journal runs.db")
 @click.argument("name", metavar="RUN")
 @app_option()
-def cancel(name: str, app: str | None, journal: str, as_json: bool) -> int:
+def cancel(name: str, app: str | None, journal: str) -> int:
     """
     Stop a run.
 
@@ -524,5 +465,5 @@ def cancel(name: str, app: str | None, journal: str, as_json: bool) -> int:
         note = "asked to stop; its driver does so before the next effect"
         if result.status in ("done", "failed"):
             note = "it had no driver, so it ended at once"
-    state = state_text(result.state, result.reason or result.status, result.status)
-    return say_either(as_json, result.wire(), [f"run {result.run_id}  {state}  {note}"])
+    state = io.state_text(result.state, result.reason or result.status, result.status)
+    return io.say_either(result.wire(), [f"run {result.run_id}  {state}  {note}"])

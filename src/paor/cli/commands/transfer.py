@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import click
@@ -16,11 +15,10 @@ from ...fsm.transfer.export import export_runs, in_order, line_bytes
 from ...fsm.transfer.line_format import LINE_BYTES_MAX
 from ...fsm.transfer.redaction import Redaction, rules_of_text
 from ...states.base.errors import PaorError, UsageError
+from ..support import terminal as io
 from ..support.journals import busy_timeout_s, find_run, reading
 from ..support.json_input import text_file
-from ..support.options import OUTPUT, command, option
-from ..support.streams import OK, keep_journals, reason, say_either, say_or_write
-from ..support.text import count
+from ..support.options import ALL, OUTPUT, REDACT, command, option
 
 
 @command(
@@ -30,14 +28,9 @@ from ..support.text import count
     "paor export --all --redact default --output runs.jsonl",
 )
 @click.argument("names", metavar="[RUN]...", nargs=-1)
-@click.option("--all", "everything", is_flag=True, help="Every run of the journal.")
-@option("--conversation", "ID", "Every round of this conversation.")
-@option(
-    "--redact",
-    "FILE|default",
-    "Leave out payloads with keys, tokens and passwords; FILE adds rules, one NAME: REGULAR EXPRESSION per line.",
-    multiple=True,
-)
+@ALL
+@option("--conversation ID", "Every round of this conversation.")
+@REDACT
 @OUTPUT
 def export(
     names: tuple[str, ...],
@@ -46,7 +39,6 @@ def export(
     redact: tuple[str, ...],
     output: str | None,
     journal: str,
-    as_json: bool,
 ) -> int:
     """
     Print runs as JSON lines: of each its header, payloads, rows, documents, erasures and head.
@@ -57,7 +49,6 @@ def export(
     """
     if sum((everything, bool(names), conversation is not None)) > 1:
         raise click.UsageError("choose one of RUN, --conversation and --all")
-    keep_journals("--output", output, journal)
     redaction = redaction_given(redact)
     with reading(journal) as opened:
         if everything:
@@ -67,8 +58,8 @@ def export(
             ids = opened.reader.index.of_conversation(conversation)
         else:
             ids = [find_run(opened, name).run_id for name in names or (None,)]
-        say_or_write(output, map(line_bytes, export_runs(opened.reader, ids, redaction)))
-    return OK
+        io.say_or_write(output, map(line_bytes, export_runs(opened.reader, ids, redaction)))
+    return io.OK
 
 
 def redaction_given(given: tuple[str, ...]) -> Redaction | None:
@@ -86,7 +77,7 @@ def redaction_given(given: tuple[str, ...]) -> Redaction | None:
     "paor export last --journal a.db | paor import - --journal b.db",
 )
 @click.argument("file", metavar="FILE|-")
-def import_(file: str, journal: str, as_json: bool) -> int:
+def import_(file: str, journal: str) -> int:
     """
     Import runs from JSON lines, as paor export prints them: all of them or none.
 
@@ -100,15 +91,21 @@ def import_(file: str, journal: str, as_json: bool) -> int:
         raise UsageError(f"{journal}: is a directory, expected a journal file")
     fresh = not (is_address(journal) or os.path.exists(journal))
     try:
-        with _open_lines(file) as lines, Journal(journal, busy_timeout_s=busy_timeout_s()) as writer:
-            done = writer.import_lines(lines)
-    except PaorError:
+        with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as stream:
+            lines = iter(lambda: stream.readline(LINE_BYTES_MAX + 1), b"")
+            with Journal(journal, busy_timeout_s=busy_timeout_s()) as writer:
+                done = writer.import_lines(lines)
+    except (PaorError, OSError, ValueError) as error:
         if fresh:
             _take_back(journal)
-        raise
+        if isinstance(error, PaorError):
+            raise
+        raise UsageError(f"{file}: cannot be read ({io.reason(error)})") from None
     data = [{"run_id": run.run_id, "how": run.how, "transitions": run.transitions} for run in done]
-    said = (f"run {run.run_id}  {HOW[run.how].format(count(run.transitions, 'transition'))}" for run in done)
-    return say_either(as_json, data, said)
+    said = (
+        f"run {run.run_id}  {HOW[run.how].format(io.count(run.transitions, 'transition'))}" for run in done
+    )
+    return io.say_either(data, said)
 
 
 HOW = {"new": "imported, {}", "extended": "extended by {}", "known": "is here already, nothing was written"}
@@ -122,15 +119,3 @@ def _take_back(journal: str) -> None:
                 return
         for ending in ("", "-wal", "-shm"):
             Path(f"{journal}{ending}").unlink(missing_ok=True)
-
-
-@contextmanager
-def _open_lines(file: str) -> Iterator[Iterator[bytes]]:
-    """Give the lines of a file or of standard input, none longer than what is refused; raise `UsageError` for others."""
-    try:
-        with nullcontext(sys.stdin.buffer) if file == "-" else open(file, "rb") as stream:
-            yield iter(lambda: stream.readline(LINE_BYTES_MAX + 1), b"")
-    except UsageError:
-        raise
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{file}: cannot be read ({reason(error)})") from None

@@ -7,20 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import click
-from click.core import ParameterSource
 
 from ...fsm.explain.bisect import Bisection, bisect_runs
 from ...fsm.explain.bisect import bisect as compare
 from ...fsm.journal_api import Journal
 from ...fsm.replay.backtest import trials
 from ...fsm.replay.trial import Spent, Trial, TrialFinding
-from ...prompts.clients.settings import environment_secrets
-from ...states.base.secrets import Scrubber
+from ..support import terminal as io
 from ..support.app import EngineOptions, engine_of
 from ..support.journals import find_run, reading, short_id, two_runs
-from ..support.options import SINCE, app_option, command, option
-from ..support.streams import OK, RUN_FAILED, keep_journals, say, say_either, say_json, say_or_write
-from ..support.text import Cell, Column, arrow, count, facts, one_line, styled, table
+from ..support.options import RUN, SINCE, app_option, command, journal_given, keep_journals, option
 
 SHOWN = 40
 """Lines of findings that are shown to people on a terminal."""
@@ -31,8 +27,7 @@ _STYLES = {"decides": "bad", "asks": "warn", "unknown": "dim"}
 @contextmanager
 def _opened(app: str, journal: str) -> Iterator[Journal]:
     """Open the journal that is named, or else the app's own, for reading only."""
-    given = click.get_current_context().get_parameter_source("journal") is ParameterSource.COMMANDLINE
-    with reading(journal) if given else EngineOptions(journal, app).looking() as reader:
+    with reading(journal) if journal_given() else EngineOptions(journal, app).looking() as reader:
         yield reader
 
 
@@ -44,8 +39,8 @@ def _opened(app: str, journal: str) -> Iterator[Journal]:
 )
 @app_option("The engine whose settings are tried.")
 @SINCE
-@option("--output", "PAGE.html", "Write a page with every finding there, too.")
-def backtest(app: str | None, since: int | None, output: str | None, journal: str, as_json: bool) -> int:
+@option("--output PAGE.html", "Write a page with every finding there, too.", callback=keep_journals)
+def backtest(app: str | None, since: int | None, output: str | None, journal: str) -> int:
     """
     Derive every recorded run again with the policy, limits, guards, machine, prices, prompts and tools of another engine.
 
@@ -59,18 +54,14 @@ def backtest(app: str | None, since: int | None, output: str | None, journal: st
     """
     if app is None:
         raise click.UsageError("--app MODULE:ENGINE is needed: the engine whose settings are tried")
-    keep_journals("--output", output, journal)
     with _opened(app, journal) as reader:
-        found = list(trials(engine_of(app, reader), reader, reader.runs(since=since)))
+        found = [run for (run,) in trials([engine_of(app, reader)], reader, reader.runs(since=since))]
         names = {item.run_id: short_id(reader, item.run_id) for item in found if item.findings}
     findings = [finding for item in found for finding in item.findings]
-    if as_json:
-        say_json(findings)
-    else:
-        say(*_lines(found, names))
+    io.say_either(findings, _lines(found, names))
     if output is not None:
-        say_or_write(output, [page(f"{app}", found).encode()])
-    return RUN_FAILED if any(item.kind == "decides" for item in findings) else OK
+        io.say_or_write(output, [page(app, found).encode()])
+    return io.RUN_FAILED if any(item.kind == "decides" for item in findings) else io.OK
 
 
 def _brief(findings: Iterable[TrialFinding]) -> Iterator[tuple[TrialFinding, int]]:
@@ -89,22 +80,23 @@ def _lines(found: Sequence[Trial], names: dict[str, str]) -> Iterator[str]:
     brief = [pair for item in found for pair in _brief(item.findings)]
     # what decides otherwise first: of a prompt that has changed every run says the same
     brief.sort(key=lambda pair: tuple(_STYLES).index(pair[0].kind))
-    cells = [
+    cells: list[list[io.Cell]] = [
         [
-            Cell(names[item.run_id]),
-            Cell(f"{item.seq}"),
-            Cell(item.kind, _STYLES[item.kind]),
-            Cell(item.row),
-            Cell(item.guard),
-            Cell(f"{item.was} {arrow()} {item.now}" + (f"  (and {more - 1} more)" if more > 1 else "")),
+            names[item.run_id],
+            f"{item.seq}",
+            (item.kind, _STYLES[item.kind]),
+            item.row,
+            item.guard,
+            f"{item.was} {io.arrow()} {item.now}" + (f"  (and {more - 1} more)" if more > 1 else ""),
         ]
         for item, more in brief[:SHOWN]
     ]
     if cells:
-        columns = [Column("run"), Column("seq", right=True), Column("kind"), Column("row"), Column("guard")]
-        yield from (*table([*columns, Column("was, now", wide=True)], cells), "")
+        heads = ("run", "seq", "kind", "row", "guard", "was, now")
+        columns = [io.Column(head, right=head == "seq", wide=head == "was, now") for head in heads]
+        yield from (*io.table(columns, cells), "")
     if len(brief) > SHOWN:
-        yield styled(f"{count(len(brief) - SHOWN, 'more line')}: --json, or --output PAGE.html", "dim")
+        yield io.styled(f"{io.count(len(brief) - SHOWN, 'more line')}: --json, or --output PAGE.html", "dim")
     yield from _summary(found)
 
 
@@ -114,7 +106,7 @@ def _summary(found: Sequence[Trial]) -> Iterator[str]:
         kind: {item.run_id for run in found for item in run.findings if item.kind == kind} for kind in _STYLES
     }
     told = [f"{len(kinds[kind])} {word}" for kind, word in _WORDS.items() if kinds[kind]]
-    yield f"{count(len(found), 'run')}: {', '.join(told) or 'none goes otherwise'}"
+    yield f"{io.count(len(found), 'run')}: {', '.join(told) or 'none goes otherwise'}"
     ended = [run for run in found if run.run_id in kinds["decides"] and run.known]
     open_ = [run for run in found if run.run_id in kinds["decides"] and not run.known]
     for runs, words in ((ended, "that end otherwise"), (open_, "up to where the trial ends")):
@@ -123,13 +115,13 @@ def _summary(found: Sequence[Trial]) -> Iterator[str]:
                 Spent(*map(sum, zip(*pairs, strict=True)))
                 for pairs in ([r.was for r in runs], [r.now for r in runs])
             )
-            yield f"  {count(len(runs), 'run')} {words}: {_change(was, now)}"
+            yield f"  {io.count(len(runs), 'run')} {words}: {_change(was, now)}"
     priced = [run for run in found if run.run_id not in kinds["decides"] and run.known]
     was_cost, now_cost = (
         sum(cost) for cost in ([r.was.cost_micro for r in priced], [r.now.cost_micro for r in priced])
     )
     if was_cost != now_cost:
-        yield f"  the others: {was_cost / 1e6:,.4f} {arrow()} {now_cost / 1e6:,.4f} cost"
+        yield f"  the others: {was_cost / 1e6:,.4f} {io.arrow()} {now_cost / 1e6:,.4f} cost"
 
 
 _WORDS = {"decides": "decided otherwise", "asks": "asked otherwise", "unknown": "unknown from a row on"}
@@ -137,11 +129,11 @@ _WORDS = {"decides": "decided otherwise", "asks": "asked otherwise", "unknown": 
 
 def _change(was: Spent, now: Spent) -> str:
     parts = [
-        f"{before:,} {arrow()} {after:,} {word}"
+        f"{before:,} {io.arrow()} {after:,} {word}"
         for before, after, word in zip(was, now, ("calls", "requests", "tokens"), strict=False)
     ]
     if was.cost_micro or now.cost_micro:
-        parts.append(f"{was.cost_micro / 1e6:,.4f} {arrow()} {now.cost_micro / 1e6:,.4f} cost")
+        parts.append(f"{was.cost_micro / 1e6:,.4f} {io.arrow()} {now.cost_micro / 1e6:,.4f} cost")
     return ", ".join(parts)
 
 
@@ -183,10 +175,10 @@ td:first-child, td:nth-child(4) {{ white-space: nowrap; }}
 
 def page(app: str, found: Sequence[Trial]) -> str:
     """Return a page of a back-test: one HTML text without scripts that asks for nothing; every text of others is escaped."""
-    scrub = Scrubber(environment_secrets())
+    scrub = io.scrubber()
 
     def escaped(text: str) -> str:
-        return html.escape(one_line(scrub(text)))
+        return html.escape(io.one_line(scrub(text)))
 
     rows = []
     for item, more in (pair for run in found for pair in _brief(run.findings)):
@@ -203,11 +195,11 @@ def page(app: str, found: Sequence[Trial]) -> str:
     "paor bisect --app shop:engine --app shop_next:engine",
     "paor bisect --app shop:engine --app shop_next:engine last --json",
 )
-@click.argument("name", metavar="[RUN]", required=False)
-@option("--good", "RUN", "A run that did right.")
-@option("--bad", "RUN", "A run that went otherwise.")
-@option("--other", "FILE", "Journal of the bad run, if it is another one.")
-@option("--app", "MODULE:ENGINE", "Twice: the engines that are compared.", "apps", multiple=True)
+@RUN
+@option("--good RUN", "A run that did right.")
+@option("--bad RUN", "A run that went otherwise.")
+@option("--other FILE", "Journal of the bad run, if it is another one.")
+@option("--app MODULE:ENGINE...", "Twice: the engines that are compared.", "apps")
 def bisect(
     name: str | None,
     good: str | None,
@@ -215,7 +207,6 @@ def bisect(
     other: str | None,
     apps: tuple[str, ...],
     journal: str,
-    as_json: bool,
 ) -> int:
     """
     Name the first row at which two runs or two versions of an engine differ, and the part that makes the difference.
@@ -229,34 +220,33 @@ def bisect(
 
     Exit codes: 0 nothing differs, 1 a difference, 2 bad usage, app, journal or run, 4 a run whose record cannot be read.
     """
-    runs = good is not None and bad is not None
-    if runs is (len(apps) == 2) or (good is None) is not (bad is None) or len(apps) not in (0, 2):
-        raise click.UsageError("expected --good RUN and --bad RUN, or --app twice")
-    if runs and name is not None:
-        raise click.UsageError("RUN goes with --app")
     if apps and other is not None:
         raise click.UsageError("--other goes with --bad")
-    if runs:
-        with two_runs(journal, f"{good}", f"{bad}", other) as (reader, one, second, two):
+    if good is not None and bad is not None and not apps:
+        if name is not None:
+            raise click.UsageError("RUN goes with --app")
+        with two_runs(journal, good, bad, other) as (reader, one, second, two):
             found = bisect_runs(reader, one.run_id, two.run_id, second)
+    elif good is not None or bad is not None or len(apps) != 2:
+        raise click.UsageError("expected --good RUN and --bad RUN, or --app twice")
     else:
         with _opened(apps[0], journal) as reader:
             rows = reader.runs() if name is None else [find_run(reader, name)]
             one_engine, two_engine = (engine_of(app, reader) for app in apps)
             found = compare(one_engine, two_engine, reader, rows)
-    say_either(as_json, found.wire(), _bisected(found))
-    return RUN_FAILED if found.differs else OK
+    io.say_either(found.wire(), _bisected(found))
+    return io.RUN_FAILED if found.differs else io.OK
 
 
 def _bisected(found: Bisection) -> Iterator[str]:
     if not found.differs:
-        yield styled("nothing differs", "good")
+        yield io.styled("nothing differs", "good")
         return
     guard = f" by {found.guard}" if found.guard else ""
-    yield f"run {found.run_id}, row {found.seq}: {styled(one_line(found.row), 'strong')}{guard}"
-    yield from facts([("first", found.was, ""), ("second", found.now, "")])
+    yield f"run {found.run_id}, row {found.seq}: {io.styled(io.one_line(found.row), 'strong')}{guard}"
+    yield from io.facts([("first", found.was, ""), ("second", found.now, "")])
     if not found.parts:
-        yield from ("", styled("no settings of the second side make this difference in the first", "warn"))
+        yield from ("", io.styled("no settings of the second side make this difference in the first", "warn"))
     for part in found.parts:
-        yield from ("", styled(one_line(f"{part.part} {part.name}"), "warn"))
-        yield from facts([("first", part.was, ""), ("second", part.now, "")])
+        yield from ("", io.styled(io.one_line(f"{part.part} {part.name}"), "warn"))
+        yield from io.facts([("first", part.was, ""), ("second", part.now, "")])

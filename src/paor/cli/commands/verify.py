@@ -10,20 +10,9 @@ from ...fsm.verify.heads import BYTES_MAX, ORIGIN, Checkpoint, Head, origin_of, 
 from ...fsm.verify.heads import public_key as public_key_of
 from ...fsm.verify.verify import Defect
 from ...states.base.errors import JournalDamaged, UsageError
+from ..support import terminal as io
 from ..support.journals import reading
 from ..support.options import OUTPUT, command, option
-from ..support.streams import (
-    DAMAGED,
-    OK,
-    keep_journals,
-    reason,
-    say,
-    say_bytes,
-    say_json,
-    tell,
-    write_atomically,
-)
-from ..support.text import count, one_line, styled
 
 
 @command(
@@ -32,9 +21,9 @@ from ..support.text import count, one_line, styled
     "paor verify --heads heads.txt --public-key key.pub.pem",
     "paor verify --journal runs.db --json",
 )
-@option("--heads", "FILE", "Earlier heads (paor heads): each must still be in its chain.")
-@option("--public-key", "PEM", "The key by which the heads must be signed.")
-def verify(heads: str | None, public_key: str | None, journal: str, as_json: bool) -> int:
+@option("--heads FILE", "Earlier heads (paor heads): each must still be in its chain.")
+@option("--public-key PEM", "The key by which the heads must be signed.")
+def verify(heads: str | None, public_key: str | None, journal: str) -> int:
     """
     Check a whole journal: every hash, payload digest and derived column of every run.
 
@@ -55,18 +44,20 @@ def verify(heads: str | None, public_key: str | None, journal: str, as_json: boo
         defects = defects or [Defect("", "file", str(error))]
     # the advice to run paor verify is what was done
     defects = [replace(item, problem=item.problem.partition("; run: paor verify")[0]) for item in defects]
-    if as_json:
-        message = {"ok": not defects, "runs": runs, "transitions": transitions, "heads": len(before)}
-        say_json({**message, "defects": defects} | ({"unchecked": unchecked} if unchecked else {}))
-    elif defects:
-        say(*(one_line(str(item)) for item in defects))
-        tell(styled(f"{shown(journal)}: {count(len(defects), 'defect')}", "bad"))
-    else:
-        holds = "chain, payloads and columns hold" + (f", {count(len(before), 'head')} too" if before else "")
-        say(f"{styled('ok', 'good')}  {count(runs, 'run')}, {count(transitions, 'transition')}: {holds}")
-    if not as_json:
-        tell(*(one_line(f"not checked: {item}") for item in unchecked))
-    return DAMAGED if defects else OK
+    data = {
+        "ok": not defects,
+        "runs": runs,
+        "transitions": transitions,
+        "heads": len(before),
+        "defects": defects,
+    }
+    holds = "chain, payloads and columns hold" + (f", {io.count(len(before), 'head')} too" if before else "")
+    counts = f"{io.count(runs, 'run')}, {io.count(transitions, 'transition')}"
+    lines = [io.one_line(str(item)) for item in defects] or [f"{io.styled('ok', 'good')}  {counts}: {holds}"]
+    notes = [io.styled(f"{shown(journal)}: {io.count(len(defects), 'defect')}", "bad")] if defects else []
+    notes += [io.one_line(f"not checked: {item}") for item in unchecked]
+    io.say_either(data | ({"unchecked": unchecked} if unchecked else {}), lines, *notes)
+    return io.DAMAGED if defects else io.OK
 
 
 def _heads(file: str | None, key: str | None) -> list[Head]:
@@ -75,9 +66,10 @@ def _heads(file: str | None, key: str | None) -> list[Head]:
         if key is not None:
             raise UsageError("--public-key goes with --heads: it is the key that signed them")
         return []
-    found = read(_bytes(file), one_line(file))
-    if key is not None and not found.is_signed_by(public_key_of(_bytes(key), one_line(key))):
-        raise UsageError(f"{one_line(file)}: is not signed by {one_line(key)}: it may have been written anew")
+    found = read(_bytes(file), io.one_line(file))
+    if key is not None and not found.is_signed_by(public_key_of(_bytes(key), io.one_line(key))):
+        unsigned = f"{io.one_line(file)}: is not signed by {io.one_line(key)}"
+        raise UsageError(f"{unsigned}: it may have been written anew")
     return found.heads
 
 
@@ -86,10 +78,10 @@ def _heads(file: str | None, key: str | None) -> list[Head]:
     "paor heads --output heads.txt",
     "paor heads --sign key.pem --origin example.com/runs --output heads.txt",
 )
-@option("--sign", "PEM", "Sign them with this Ed25519 key (PKCS 8).")
-@option("--origin", "NAME", f"Whose they are, and the name of the key; default {ORIGIN}.")
+@option("--sign PEM", "Sign them with this Ed25519 key (PKCS 8).")
+@option("--origin NAME", f"Whose they are, and the name of the key; default {ORIGIN}.")
 @OUTPUT
-def heads(sign: str | None, origin: str | None, output: str | None, journal: str, as_json: bool) -> int:
+def heads(sign: str | None, origin: str | None, output: str | None, journal: str) -> int:
     """
     Write where every run ends, signed, to be kept where nobody who can write the journal can change it.
 
@@ -99,35 +91,29 @@ def heads(sign: str | None, origin: str | None, output: str | None, journal: str
 
     Exit codes: 0 written; 4 with a line for each defect of the journal; 2 not a paor journal, or not a key.
     """
-    key = private_key(_bytes(sign), one_line(sign)) if sign is not None else None
+    key = private_key(_bytes(sign), io.one_line(sign)) if sign is not None else None
     found = Checkpoint(origin_of(origin) if origin is not None else ORIGIN, [])
-    keep_journals("--output", output, journal)
     with reading(journal) as opened:
         # taken first, so that they are verified too
         found = found._replace(heads=opened.heads())
         defects = opened.verify(found.heads)
     if defects:
-        say(*(one_line(str(item)) for item in defects))
-        tell(styled(f"{shown(journal)}: {count(len(defects), 'defect')}, no heads were written", "bad"))
-        return DAMAGED
+        io.say(*(io.one_line(str(item)) for item in defects))
+        message = f"{shown(journal)}: {io.count(len(defects), 'defect')}, no heads were written"
+        io.tell(io.styled(message, "bad"))
+        return io.DAMAGED
     found = found.signed(key) if key is not None else found
     if output is not None:
-        write_atomically(Path(output), [found.file()])
-        tell(
-            one_line(
-                f"wrote {output} ({count(len(found.heads), 'head')}{', signed' if key is not None else ''})"
-            )
-        )
-    if as_json:
-        data = {
-            "origin": found.origin,
-            "root": found.text.split("\n")[2],
-            "heads": [head._asdict() for head in found.heads],
-        }
-        say_json({**data, "signed": [name for name, _, _ in found.signatures]})
+        io.write_atomically(Path(output), [found.file()])
+        signed = ", signed" if key is not None else ""
+        io.tell(io.one_line(f"wrote {output} ({io.count(len(found.heads), 'head')}{signed})"))
+    if io.wants_json():
+        root, listed = found.text.split("\n")[2], [head._asdict() for head in found.heads]
+        names = [name for name, _, _ in found.signatures]
+        io.say_json({"origin": found.origin, "root": root, "heads": listed, "signed": names})
     elif output is None:
-        say_bytes(found.file())
-    return OK
+        io.say_bytes(found.file())
+    return io.OK
 
 
 def _bytes(name: str) -> bytes:
@@ -136,4 +122,4 @@ def _bytes(name: str) -> bytes:
         with open(name, "rb") as opened:
             return opened.read(BYTES_MAX + 1)
     except (OSError, ValueError) as error:
-        raise UsageError(f"{one_line(name)}: cannot be read ({reason(error)})") from None
+        raise UsageError(f"{io.one_line(name)}: cannot be read ({io.reason(error)})") from None

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
 import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
+from logging import LogRecord
 from typing import Any
 
 import click
 
 from ...fsm.engine import Engine
-from ...fsm.journal.run_queue import Queued, RunQueue
+from ...fsm.journal.run_queue import RunQueue
 from ...fsm.lifecycle.options import ResumeOptions
 from ...fsm.runtime.events import Event, RunEnded, RunStarted
 from ...states.base.errors import UsageError
 from ...worker.base import BaseWorker
 from ...worker.driving import Options
 from ...worker.worker import ATTEMPTS, Worker
+from ..support import terminal as io
 from ..support.app import EngineOptions, engine_options
 from ..support.journals import find_run
-from ..support.options import QUIET, command, option
-from ..support.streams import OK, say_either, say_json, tell
-from ..support.text import Cell, Column, count, one_line, state_text, table
+from ..support.options import ACCEPT, QUIET, command, option
+from ..support.outcome import why_of
 
 LOGGERS = ("paor.worker", "paor.temporal", "temporalio")
 """Whose warnings are shown, a line each."""
@@ -37,22 +37,17 @@ LOGGERS = ("paor.worker", "paor.temporal", "temporalio")
     "paor worker --app shop:engine --journal postgresql://paor@db/agents --temporal",
     "paor worker --list --json",
 )
-@option("--concurrency", "N", "Runs at a time.", type=click.IntRange(1, 1000), default=4, show_default=True)
+@option("--concurrency N", "Runs at a time.", type=click.IntRange(1, 1000), default=4, show_default=True)
 @option(
-    "--attempts",
-    "N",
+    "--attempts N",
     f"Times that a run is taken up without getting further before it is held back.  [default: {ATTEMPTS}]",
     type=click.IntRange(1, 1000),
 )
-@click.option(
-    "--accept-changes", is_flag=True, help="Continue although prompts, tools, policy or code have changed."
-)
-@click.option(
-    "--temporal", is_flag=True, help="Have Temporal place the runs; its own settings say where it is."
-)
-@click.option("--until-idle", is_flag=True, help="End once no run is left but those that wait for a person.")
-@click.option("--list", "listing", is_flag=True, help="List the runs in the queue, and drive none.")
-@option("--release", "RUN", "Have a run that was held back come up again, and drive none.")
+@ACCEPT
+@option("--temporal", "Have Temporal place the runs; its own settings say where it is.")
+@option("--until-idle", "End once no run is left but those that wait for a person.")
+@option("--list", "List the runs in the queue, and drive none.", "listing")
+@option("--release RUN", "Have a run that was held back come up again, and drive none.")
 @QUIET
 @engine_options
 def worker(
@@ -65,7 +60,6 @@ def worker(
     release: str | None,
     quiet: bool,
     options: EngineOptions,
-    as_json: bool,
 ) -> int:
     """
     Drive the runs that Engine.submit has queued, each to its end or until it waits; any number of workers share them.
@@ -78,8 +72,13 @@ def worker(
 
     Exit codes: 0 it was ended, or nothing is left; 2 bad input or journal, or no Temporal.
     """
-    if listing or release is not None:
-        return _queue(options, release, as_json=as_json)
+    if release is not None:
+        with options.driving() as engine:
+            row = find_run(engine.journal, release)
+            RunQueue(engine.journal.store.backend).release(row.run)
+        return io.say_either({"released": row.run_id}, [f"run {row.run_id}  comes up again"])
+    if listing:
+        return _list(options)
     for name, is_given in (("--until-idle", until_idle), ("--attempts", attempts is not None)):
         if temporal and is_given:
             raise UsageError(
@@ -88,7 +87,7 @@ def worker(
     with (
         options.tools() as tools,
         options.driving(tools, hooks=() if quiet else (_told,)) as engine,
-        _telling(),
+        io.logged(LOGGERS, _log),
     ):
         given: ResumeOptions = {"accept_changes": accept_changes}
         with redirect_stdout(sys.stderr):
@@ -99,14 +98,14 @@ def worker(
                     engine, concurrency=concurrency, attempts=attempts or ATTEMPTS, options=lambda row: given
                 )
                 name, driven = asyncio.run(_run(drives, drives.run(until_idle=until_idle), quiet=quiet))
-        held = [row for row in RunQueue(engine.journal.store.backend).rows() if row.ready_at is None]
-        if as_json:
-            say_json({"worker": name, "driven": driven, "held_back": [row.run_id for row in held]})
-        elif not quiet:
-            tell(f"worker {name}: {count(driven, 'run')} driven to an end or to a question")
-        if held and not as_json:
-            tell(f"{count(len(held), 'run')} held back; which and why: paor worker --list")
-    return OK
+        held = [row.run_id for row in RunQueue(engine.journal.store.backend).rows() if row.ready_at is None]
+        notes = (
+            [] if quiet else [f"worker {name}: {io.count(driven, 'run')} driven to an end or to a question"]
+        )
+        notes += (
+            [f"{io.count(len(held), 'run')} held back; which and why: paor worker --list"] if held else []
+        )
+        return io.say_either({"worker": name, "driven": driven, "held_back": held}, (), *notes)
 
 
 async def _placed(engine: Engine, concurrency: int, given: Options, *, quiet: bool) -> tuple[str, int]:
@@ -120,68 +119,28 @@ async def _placed(engine: Engine, concurrency: int, given: Options, *, quiet: bo
 async def _run(drives: BaseWorker, work: Coroutine[Any, Any, int], *, quiet: bool) -> tuple[str, int]:
     """Have a worker work until it is drained; return its name, and how many runs it has driven."""
     if not quiet:
-        tell(
-            f"worker {drives.name}: {drives.engine.journal.path}, {count(drives.concurrency, 'run')} at a time"
-        )
+        runs = io.count(drives.concurrency, "run")
+        io.tell(f"worker {drives.name}: {drives.engine.journal.path}, {runs} at a time")
     with _draining(drives):
         return drives.name, await work
 
 
-def _queue(options: EngineOptions, release: str | None, *, as_json: bool) -> int:
-    """Have a run come up again, or list what stands in the queue."""
-    if release is not None:
-        with options.driving() as engine:
-            row = find_run(engine.journal, release)
-            RunQueue(engine.journal.store.backend).release(row.run)
-        return say_either(as_json, {"released": row.run_id}, [f"run {row.run_id}  comes up again"])
+def _list(options: EngineOptions) -> int:
+    """List the queue: when each run comes up, how often it was taken up in vain, by whom, and why it is held back."""
     with options.looking() as journal:
         queue = RunQueue(journal.store.backend)
         rows, now = queue.rows(), queue.now_us()
-    data = [row._asdict() for row in rows]
-    columns = (
-        Column("run"),
-        Column("ready"),
-        Column("attempts", right=True),
-        Column("worker"),
-        Column("why"),
-    )
-    cells = [
-        [
-            Cell(row.run_id),
-            Cell(_ready(row, now), "bad" if row.ready_at is None else ""),
-            Cell(str(row.attempts)),
-            Cell(row.worker or ""),
-            Cell(one_line(row.reason or "")),
-        ]
-        for row in rows
+    cells: list[list[io.Cell]] = []
+    for row in rows:
+        ready: io.Cell = ("held back", "bad")
+        if row.ready_at is not None:
+            ready = "now" if row.ready_at <= now else f"in {(row.ready_at - now) / 1e6:,.0f} s"
+        cells.append([row.run_id, ready, str(row.attempts), row.worker or "", row.reason or ""])
+    columns = [
+        io.Column(head, right=head == "attempts") for head in ("run", "ready", "attempts", "worker", "why")
     ]
-    return say_either(as_json, data, table(columns, cells) if cells else ["the queue is empty"])
-
-
-def _ready(row: Queued, now: int) -> str:
-    """Return when a run comes up, in words."""
-    if row.ready_at is None:
-        return "held back"
-    return "now" if row.ready_at <= now else f"in {(row.ready_at - now) / 1e6:,.0f} s"
-
-
-@contextmanager
-def _telling() -> Iterator[None]:
-    """Show what the worker logs, a line each."""
-
-    class Lines(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            error = record.exc_info[1] if record.exc_info else None
-            tell(one_line(record.getMessage() + (f": {type(error).__name__}: {error}" if error else "")))
-
-    handler, loggers = Lines(logging.WARNING), [logging.getLogger(name) for name in LOGGERS]
-    for logger in loggers:
-        logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.removeHandler(handler)
+    lines = io.table(columns, cells) if cells else ["the queue is empty"]
+    return io.say_either([row._asdict() for row in rows], lines)
 
 
 @contextmanager
@@ -190,7 +149,7 @@ def _draining(drives: BaseWorker) -> Iterator[None]:
 
     def drain(number: int, frame: object) -> None:
         signal.signal(number, before[signal.Signals(number)])
-        tell(f"worker {drives.name}: draining; once more to end at once")
+        io.tell(f"worker {drives.name}: draining; once more to end at once")
         drives.drain()
 
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
@@ -206,8 +165,12 @@ def _draining(drives: BaseWorker) -> Iterator[None]:
 
 def _told(event: Event) -> None:
     if isinstance(event, RunStarted):
-        tell(f"run {event.run_id}: {'goes on' if event.resumed else 'begins'}")
+        io.tell(f"run {event.run_id}: {'goes on' if event.resumed else 'begins'}")
     elif isinstance(event, RunEnded):
         result = event.result
-        why = result.reason or (f"waits: {result.waiting_for.kind}" if result.waiting_for else result.status)
-        tell(f"run {event.run_id}: {state_text(result.state, why, result.status)}")
+        io.tell(f"run {event.run_id}: {io.state_text(result.state, why_of(result), result.status)}")
+
+
+def _log(record: LogRecord) -> None:
+    error = record.exc_info[1] if record.exc_info else None
+    io.tell(io.one_line(record.getMessage() + (f": {type(error).__name__}: {error}" if error else "")))

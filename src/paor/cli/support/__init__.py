@@ -1,6 +1,6 @@
 """
 What the commands share: options, input, output, tables and messages.
 
-May import the four folders, nothing of `paor.cli.commands`. Start reading at `streams`, through which everything is
-printed, then `text`, which makes any text safe to print and lays out tables.
+May import the four folders, nothing of `paor.cli.commands`. Start reading at `terminal`, through which everything is
+printed, and which makes any text safe to print and lays out tables.
 """

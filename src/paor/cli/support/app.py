@@ -14,7 +14,6 @@ from operator import attrgetter
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from ...fsm.engine import Engine
 from ...fsm.journal.backend import Durability
@@ -27,28 +26,10 @@ from ...prompts.model import Model
 from ...states.base.errors import JournalError, PaorError, ToolError, UsageError
 from ...states.settings.policy import Policy
 from ...tools.tool import Tool
+from . import terminal as io
 from .journals import busy_timeout_s, reading
 from .json_input import json_value, text_file
-from .options import Decorator, app_option, option
-from .streams import reason, tell
-from .text import one_line
-
-MCP_OPTIONS: tuple[Decorator, ...] = (
-    option(
-        "--mcp",
-        "COMMAND|URL",
-        "Offer the tools of an MCP server; starts the command, without a shell. Repeatable.",
-        multiple=True,
-    ),
-    option("--mcp-env", "NAME", "Environment variable to pass to the command.", multiple=True),
-    option(
-        "--mcp-header",
-        "NAME=VARIABLE",
-        "Header for the URL, its value from an environment variable.",
-        multiple=True,
-    ),
-    click.option("--mcp-trust", is_flag=True, help="Trust the servers' hints about the effects of tools."),
-)
+from .options import app_option, journal_given, option, several
 
 
 @contextmanager
@@ -80,12 +61,13 @@ def mcp_offered(
         return
     from ...tools.mcp.toolset import McpServer
 
+    variables = dict(map(_header, headers))
     offered: list[Tool] = []
     prefixes: set[str] = set()
     with ExitStack() as stack:
         for target in servers:
             if _is_url(target):
-                secrets = {"headers": _headers(headers)}
+                secrets = {"headers": {name: _variable(at, "--mcp-header") for name, at in variables.items()}}
             else:
                 secrets = {"env": {name: _variable(name, "--mcp-env") for name in env}}
             try:
@@ -96,18 +78,17 @@ def mcp_offered(
                     tools = server.rename(f"{first}_{number}")
                     number += 1
             except ToolError as error:
-                raise UsageError(f"--mcp {one_line(target)}: {error}") from None
+                raise UsageError(f"--mcp {io.one_line(target)}: {error}") from None
             except UsageError as error:
-                if not str(error).startswith("McpServer: "):
-                    raise
                 words = str(error).removeprefix("McpServer: ")
-                raise UsageError(f"--mcp {one_line(target)!a}: {words}") from None
+                if words == str(error):
+                    raise
+                raise UsageError(f"--mcp {io.one_line(target)!a}: {words}") from None
             prefixes.add(server.prefix.lower())
             offered += tools
-            for name, reason in server.skipped.items():
-                tell(
-                    f"paor: --mcp {server.prefix}: the tool {one_line(name)} is left out: {one_line(reason)}"
-                )
+            for name, why in server.skipped.items():
+                left_out = f"the tool {io.one_line(name)} is left out: {io.one_line(why)}"
+                io.tell(f"paor: --mcp {server.prefix}: {left_out}")
         yield tuple(offered)
 
 
@@ -115,22 +96,18 @@ def _is_url(target: str) -> bool:
     return target.lower().startswith(("http://", "https://"))
 
 
-def _headers(given: Sequence[str]) -> dict[str, str]:
-    headers = {}
-    for item in given:
-        name, mark, variable = item.partition("=")
-        if not (name and mark and variable):
-            raise UsageError(
-                f"--mcp-header {one_line(name)}: expected NAME=VARIABLE, such as Authorization=MY_TOKEN"
-            )
-        headers[name] = _variable(variable, "--mcp-header")
-    return headers
+def _header(given: str) -> tuple[str, str]:
+    name, _, variable = given.partition("=")
+    if not (name and variable):
+        expected = "expected NAME=VARIABLE, such as Authorization=MY_TOKEN"
+        raise UsageError(f"--mcp-header {io.one_line(name)}: {expected}")
+    return name, variable
 
 
 def _variable(name: str, option: str) -> str:
     value = os.environ.get(name)
     if value is None:
-        raise UsageError(f"{option} {one_line(name)}: there is no such variable in the environment")
+        raise UsageError(f"{option} {io.one_line(name)}: there is no such variable in the environment")
     return value
 
 
@@ -166,7 +143,7 @@ def _foreign_code(what: str) -> Iterator[None]:
     except JournalError:
         raise
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a host's code may raise anything
-        raise UsageError(f"{what} raised {type(error).__name__}: {reason(error)}") from None
+        raise UsageError(f"{what} raised {type(error).__name__}: {io.reason(error)}") from None
 
 
 def engine_of(app: str, journal: Journal) -> Engine:
@@ -197,10 +174,11 @@ def is_machine(found: object) -> bool:
     return isinstance(found, type) and any((base.__module__, base.__name__) == kind for base in found.__mro__)
 
 
-def tools_of(app: str) -> list[Tool]:
-    """Return the tools of the engine that *app* names, without a journal; raise `UsageError` as `engine_of` does."""
+@contextmanager
+def engine_alone(app: str | None) -> Iterator[Engine]:
+    """Give the engine that *app* names, else one with the built-in tools, on a journal that nobody has; raise as `engine_of`."""
     with Journal(":memory:") as nowhere:
-        return list(engine_of(app, nowhere).tools)
+        yield engine_of(app, nowhere) if app is not None else Engine("offline", journal=nowhere)
 
 
 def asked_tools(app: str | None, *, web: bool, enrich: bool = False) -> tuple[Tool, ...]:
@@ -354,9 +332,8 @@ class EngineOptions:
 
     def _checked(self, engine: Engine) -> Engine:
         """Return an app's engine; raise `UsageError` when ``--journal`` names another journal than it has."""
-        given = click.get_current_context().get_parameter_source("journal") is ParameterSource.COMMANDLINE
         own = engine.journal.path
-        if given and _place_of(self.journal) != _place_of(own):
+        if journal_given() and _place_of(self.journal) != _place_of(own):
             raise UsageError(
                 f"--app {self.app}: has the journal {own}, not {shown(self.journal)};"
                 " leave --journal out, or name a function f(journal) that uses the journal it is given"
@@ -384,6 +361,21 @@ def policy_of(data: object, where: str) -> Policy:
         raise UsageError(f"{where}: {error}") from None
 
 
+ENGINE_FLAGS = several(
+    option("--web", "Offer web.search, web.scrape and web.crawl; the network is used only with this."),
+    option("--enrich", "With --web: put the pages first that fit best, with their key points and names."),
+    option("--policy FILE", "What may be called, as JSON: the fields of Policy.", callback=_policy_file),
+    option(
+        "--mcp COMMAND|URL...",
+        "Tools of an MCP server; a command runs without a shell; repeatable.",
+    ),
+    option("--mcp-env NAME...", "Environment variable to pass to the command."),
+    option("--mcp-header NAME=VARIABLE...", "Header for the URL, with a variable's value."),
+    option("--mcp-trust", "Trust the servers' hints about the effects of tools."),
+    app_option(),
+)
+
+
 def engine_options(function: Callable[..., int]) -> Callable[..., int]:
     """Give a command the options of `EngineOptions`, which it gets as its argument ``options``."""
 
@@ -392,12 +384,4 @@ def engine_options(function: Callable[..., int]) -> Callable[..., int]:
         names = [field.name for field in fields(EngineOptions)]
         return function(options=EngineOptions(**{name: given.pop(name) for name in names}), **given)
 
-    web_help = "Offer web.search, web.scrape and web.crawl; the network is used only with this."
-    web_option: Decorator = click.option("--web", is_flag=True, help=web_help)
-    enrich_help = "With --web: put the pages first that fit best, with their key points and names."
-    enrich_option: Decorator = click.option("--enrich", is_flag=True, help=enrich_help)
-    policy_help = "What may be called, as JSON: allow, deny, task_types, approvals and so on; see Policy."
-    policy_option = option("--policy", "FILE", policy_help, callback=_policy_file)
-    for added in (app_option(), *reversed(MCP_OPTIONS), policy_option, enrich_option, web_option):
-        added(with_options)
-    return with_options
+    return ENGINE_FLAGS(with_options)

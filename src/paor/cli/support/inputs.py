@@ -26,14 +26,13 @@ from ...fsm.lifecycle.output_type import output_schema_of
 from ...fsm.lifecycle.workflow_start import given_workflow
 from ...states.base.errors import UsageError
 from ...states.settings.limits import Limits, merged_limits
-from ...states.settings.policy import Policy
 from ...tools.documents.convert.conversion import ConversionError
 from ...tools.documents.convert.converter import read_bytes
 from ...tools.documents.convert.registry import DOCX
 from ...tools.documents.tools import check_documents
 from ...tools.tool import Document
-from .app import asked_tools, policy_of
-from .json_input import BOUNDS, input_fields, json_value, standard_input, text_file
+from .app import EngineOptions, asked_tools, policy_of
+from .json_input import BOUNDS, input_fields, json_object, json_value, standard_input, text_file
 
 READABLE = ("application/json", "application/xml", "application/pdf", DOCX)
 """Kinds that can be read beside every ``text/``; see `paor.tools.documents.convert.registry`."""
@@ -49,36 +48,33 @@ class RunInput:
         bounds: Fields of `Limits` that were given.
         sources: Paths of the documents that were read from files.
         output: Where the report goes.
-        durability, app: Of the engine.
-        web, enrich: Whether the web tools are offered, and say which pages fit best.
-        policy: What may be called; None without one.
+        engine: With which the run is driven.
+        durability: Of its journal.
         tasks: Whether the objective is planned as tasks.
         model_source: Where the name of the model comes from, for people.
     """
 
     arguments: dict[str, Any]
     bounds: dict[str, Any]
-    sources: tuple[str, ...] = ()
-    output: Path | None = None
-    durability: Durability = "full"
-    app: str | None = None
-    web: bool = False
-    enrich: bool = False
-    policy: Policy | None = None
-    tasks: bool = False
-    model_source: str = ""
+    sources: tuple[str, ...]
+    output: Path | None
+    engine: EngineOptions
+    durability: Durability
+    tasks: bool
+    model_source: str
 
     def limits(self, base: Limits) -> Limits:
         """Return *base* with the bounds that were given; raise `UsageError` with the names of those that are wrong."""
         return merged_limits(base, self.bounds)
 
 
-def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
+def run_input(flags: Mapping[str, Any], options: EngineOptions, source: str | None = None) -> RunInput:
     """
     Return what a run is started with.
 
     Args:
         flags: Values of the options under the names of `FIELDS`; None or empty where an option was not given.
+        options: Of the engine; the JSON can name its app, policy and web tools where these do not.
         source: ``--input``: JSON text, a file, or ``-``; an option given beside it wins.
 
     Raises:
@@ -88,47 +84,35 @@ def run_input(flags: Mapping[str, Any], source: str | None) -> RunInput:
     if sum(stdin) > 1:
         raise UsageError("standard input (-) can be read once only")
     values = input_fields(source) if source is not None else {}
+    engine = {name: getattr(options, name) for name in ("app", "web", "enrich", "policy")}
     given_flags = {
         name: FROM_FLAG[name](value) if name in FROM_FLAG else value
-        for name, value in flags.items()
+        for name, value in {**flags, **engine}.items()
         if value is not False and value not in (None, (), [], {})
     }
     values |= given_flags
     if values.get("objective") == "-":
         values["objective"] = standard_input()
-    where = _model_source(values, as_option="model" in given_flags)
-    given = replace(_read_fields(values), model_source=where)
+    where = "from --model" if "model" in given_flags else "from --input"
+    if values.get("model", "auto") == "auto":
+        variable = automatic()[1]
+        where = f"{f'from {variable}' if variable else 'no key found'}; choose another with --model"
+        if values.get("app") is not None and "model" not in values:
+            where = f"from --app {values['app']}"
+    given = _read_fields(values, options, where)
     _check(given)
     return given
 
 
-def _object(given: str) -> dict[str, Any]:
-    """Return the JSON object of ``--values``, a text or the name of a file; raise `UsageError` for anything else."""
-    where = "--values"
-    if not given.lstrip().startswith(("{", "[", '"')):
-        given, where = text_file(given), given
-    value = json_value(given, where)
-    if not isinstance(value, dict):
-        raise UsageError(f"{where}: expected a JSON object, such as '{{\"open\": true}}'")
-    return value
-
-
-def _model_source(values: Mapping[str, Any], *, as_option: bool) -> str:
-    """Return where the name of a run's model comes from."""
-    if values.get("model", "auto") != "auto":
-        return "from --model" if as_option else "from --input"
-    if values.get("app") is not None and "model" not in values:
-        return f"from --app {values['app']}"
-    variable = automatic()[1]
-    return f"{f'from {variable}' if variable else 'no key found'}; choose another with --model"
-
-
-def _read_fields(values: Mapping[str, Any]) -> RunInput:
+def _read_fields(values: Mapping[str, Any], options: EngineOptions, model_source: str) -> RunInput:
     """Return the fields as what a run takes; files are read here."""
-    options = {name: value for name, value in values.items() if name in OPTIONS}
+    policy = values.get("policy")
+    policy = policy_of(policy, "policy") if isinstance(policy, dict) else policy
+    app, web, enrich = values.get("app"), values.get("web", False), values.get("enrich", False)
+    known = {name: value for name, value in values.items() if name in OPTIONS}
     if "tools" in values:
-        options["tools"] = [name.strip() for name in ",".join(values["tools"]).split(",") if name.strip()]
-    read = run_options(options)
+        known["tools"] = [name.strip() for name in ",".join(values["tools"]).split(",") if name.strip()]
+    read = run_options(known)
     arguments: dict[str, Any] = {name: item for name, item in read.items() if item != OPTIONS[name].default}
     bounds = arguments.pop("limits", {})
     workflow = given_workflow(arguments.pop("workflow", None), arguments.pop("variables", None))
@@ -146,17 +130,13 @@ def _read_fields(values: Mapping[str, Any]) -> RunInput:
         bounds={**bounds, **{name: values[name] for name in BOUNDS if name in values}},
         sources=tuple(item for item in documents if isinstance(item, str) and item != "-"),
         output=Path(values["output"]) if "output" in values else None,
+        engine=replace(options, app=app, web=web, enrich=enrich, policy=policy),
         durability=values.get("durability", "full"),
-        app=values.get("app"),
-        web=values.get("web", False),
-        enrich=values.get("enrich", False),
-        policy=policy_of(values["policy"], "policy")
-        if isinstance(values.get("policy"), dict)
-        else values.get("policy"),
         tasks=values.get("tasks", False),
+        model_source=model_source,
     )
     size_max = given.limits(Limits()).document_bytes
-    arguments["documents"] = read_documents(documents, size_max, any_kind=given.app is not None)
+    arguments["documents"] = read_documents(documents, size_max, any_kind=app is not None)
     return given
 
 
@@ -186,7 +166,7 @@ FROM_FLAG: Mapping[str, Callable[[str], Any]] = {
     "tools": lambda names: [names],
     "output_type": lambda file: json_value(text_file(file), file),
     "prompt_template": _template_file,
-    "values": _object,
+    "values": lambda given: json_object(given, "--values", "such as '{\"open\": true}'")[1],
     "workflow": Path,
 }
 """How a flag gives what ``--input`` has as JSON, where it is not the same text."""
@@ -232,7 +212,8 @@ def _document(item: str | dict[str, Any]) -> str | Document:
 def _check(given: RunInput) -> None:
     """Raise `UsageError` for what would otherwise only be found after the journal was opened."""
     arguments = given.arguments
-    if arguments.get("task_type") and not (given.policy or given.app or arguments.get("conversation")):
+    engine = given.engine
+    if arguments.get("task_type") and not (engine.policy or engine.app or arguments.get("conversation")):
         raise UsageError(
             "--task-type is one of a policy, which says what it may call: give that with --policy FILE"
         )
@@ -257,8 +238,8 @@ def _check(given: RunInput) -> None:
         # whether the model calls tools is not known yet: what fits a turn is taken for one
         profile = profile or auto_profile({}, template, calls_tools=True)
         templates_of({}, template, mode=mode, profile=profile)
-    if given.app is None or given.web:
-        tools = toolbox(asked_tools(given.app, web=given.web), builtins=True)
+    if engine.app is None or engine.web:
+        tools = toolbox(asked_tools(engine.app, web=engine.web), builtins=True)
         offered = offered_tools(tools, arguments["tools"])
         check_documents(arguments["documents"], offered)
         if arguments["workflow"] is not None:

@@ -16,7 +16,7 @@ from ...fsm.lifecycle.options import TYPES, nearest
 from ...fsm.lifecycle.resume import answer_of
 from ...states.base.errors import InvalidAnswer, UsageError
 from ...states.records.questions import Question
-from .text import one_line
+from . import terminal as io
 
 _SAME = {
     "query": "objective",
@@ -81,15 +81,7 @@ def standard_input(bytes_max: int | None = None) -> str:
 
 def input_fields(source: str) -> dict[str, Any]:
     """Return the fields of ``--input`` under the names of `FIELDS`; raise `UsageError` for one that is wrong or unknown."""
-    if source == "-":
-        where, text = "standard input", standard_input()
-    elif source.lstrip().startswith(("{", "[", '"')):
-        where, text = "--input", source
-    else:
-        where, text = source, text_file(source)
-    data = json_value(text, where)
-    if not isinstance(data, dict):
-        raise UsageError(f"{where}: expected a JSON object with fields such as objective and documents")
+    where, data = json_object(source, "--input", "with fields such as objective and documents")
     values: dict[str, Any] = {}
     for key, value in data.items():
         name = _SAME.get(snake(key), snake(key))
@@ -100,6 +92,18 @@ def input_fields(source: str) -> dict[str, Any]:
         if value is not None:
             values[name] = _check_field(where, key, name, value)
     return values
+
+
+def json_object(given: str, option: str, expected: str) -> tuple[str, dict[str, Any]]:
+    """Return where a JSON object comes from, the *option* itself, a file or ``-``, and it; raise `UsageError` for anything else."""
+    if given.lstrip().startswith(("{", "[", '"')):
+        where, text = option, given
+    else:
+        where, text = ("standard input", standard_input()) if given == "-" else (given, text_file(given))
+    data = json_value(text, where)
+    if not isinstance(data, dict):
+        raise UsageError(f"{where}: expected a JSON object {expected}")
+    return where, data
 
 
 def _no_constant(name: str) -> None:
@@ -171,7 +175,7 @@ def answer_value(text: str, question: Question | None, flag: str = "--answer ") 
     if question is None:
         return forms[0]
     if question.kind == "approval" and not flag and not begins:
-        raise UsageError(f"{one_line(text)[:80]}: expected one of {', '.join(typed_answers(question))}")
+        raise UsageError(f"{io.one_line(text)[:80]}: expected one of {', '.join(typed_answers(question))}")
     wrong: list[str] = []
     for value in forms:
         try:
@@ -180,7 +184,7 @@ def answer_value(text: str, question: Question | None, flag: str = "--answer ") 
             wrong.append(str(error))
         else:
             return value
-    raise UsageError(f"{flag}{one_line(text)[:80]}: {wrong[0].rstrip('.')}{_forms(question, flag)}")
+    raise UsageError(f"{flag}{io.one_line(text)[:80]}: {wrong[0].rstrip('.')}{_forms(question, flag)}")
 
 
 def _forms(question: Question | None, flag: str) -> str:

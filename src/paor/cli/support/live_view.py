@@ -22,11 +22,9 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from ...fsm.runtime.events import Event, ModelNotice, ModelText, RunStarted, StepCompleted, TransitionTaken
-from ...prompts.clients.settings import environment_secrets
-from ...states.base.secrets import Scrubber
 from ...states.run.phase_names import FINAL
-from .row_text import TRIGGER_STYLES
-from .text import CUT, NARROW, STYLES, arrow, count, cut, folded, one_line
+from . import terminal as io
+from .run_text import TRIGGER_STYLES
 
 SAID_CHARS = 100_000
 """Characters of one reply that are kept for the region; of a longer one its end."""
@@ -48,6 +46,7 @@ _DOING = {
 FILE_CELLS = 10_000
 """Width of a line where standard error is no terminal."""
 OWN_PHASE = "a phase of your own"
+GOOD, BAD = "✓ ", "✗ "
 
 
 class LiveView:
@@ -63,8 +62,8 @@ class LiveView:
         width = None if sys.stderr.isatty() else FILE_CELLS
         self._console = Console(stderr=True, markup=False, emoji=False, highlight=False, width=width)
         self._spinner = Spinner("dots", style="dim")
-        self._scrub = Scrubber(environment_secrets())
-        self._arrow = arrow()
+        self._scrub = io.scrubber()
+        self._arrow = io.arrow()
         self._begun = monotonic()
         self._doing, self._waits = "starting", ""
         self._facts: list[str] = []
@@ -91,52 +90,38 @@ class LiveView:
             self._forget()
             self._waits = f"waiting {event.wait_us / 1e6:.1f} s for the model" if event.wait_us else ""
         elif isinstance(event, StepCompleted):
-            mark, style = ("✓", "good") if event.success else ("✗", "bad")
-            detail = f"{event.tool}: {event.summary}"
-            self._settle("Observing", "Reviewing", "observe", detail, mark=(f"{mark} ", style))
+            detail, mark = f"{event.tool}: {event.summary}", GOOD if event.success else BAD
+            self._settle("Observing", "Reviewing", "observe", detail, mark=mark)
         elif isinstance(event, TransitionTaken):
             self._forget()
             self._advance(event)
             # the step that is completed with an observation says more
             if event.trigger != "observe" and (event.arguments is not None or not self._calls_only):
-                lines = ROW_LINES if event.arguments is None else CALL_LINES
-                self._settle(event.source, event.dest, event.trigger, self._detail(event), lines)
+                lines, detail = ROW_LINES, event.detail
+                if event.arguments is not None:
+                    given = (f"{name}={_json(value)}" for name, value in event.arguments.items())
+                    lines, detail = CALL_LINES, f"{detail}({', '.join(given)})"
+                self._settle(event.source, event.dest, event.trigger, detail, lines)
 
     def note(self, text: str) -> None:
         """Leave a line on something that the model's client did by itself."""
-        lines = folded(one_line(self._scrub(text)), self._console.width - 3)[:NOTE_LINES]
-        self._print(Text("\n".join(f"  {line}" for line in lines), STYLES["warn"][0]))
-
-    def _detail(self, event: TransitionTaken) -> str:
-        if event.arguments is None:
-            return event.detail
-        return f"{event.detail}({', '.join(_arguments(event.arguments))})"
+        lines = io.folded(io.one_line(self._scrub(text)), self._console.width - 3)[:NOTE_LINES]
+        self._print(Text("\n".join(f"  {line}" for line in lines), io.STYLES["warn"][0]))
 
     def _settle(
-        self,
-        source: str,
-        dest: str,
-        trigger: str,
-        detail: str,
-        lines_max: int = ROW_LINES,
-        mark: tuple[str, str] = ("", ""),
+        self, source: str, dest: str, trigger: str, detail: str, lines_max: int = ROW_LINES, mark: str = ""
     ) -> None:
-        narrow = self._console.width < NARROW
+        narrow, style = self._console.width < io.NARROW, TRIGGER_STYLES.get(trigger, "strong")
         way = f"{self._arrow} {dest}".ljust(13) if narrow else f"{source} {self._arrow} {dest}".ljust(24)
-        parts = [(f"{way}  ", "dim"), (trigger.ljust(10), _style(trigger)), ("  ", "")]
-        parts = parts[2:] if self._calls_only else parts
-        lead = "".join(text for text, _ in parts)
-        cells = self._console.width - cell_len(lead) - 1
-        found = folded(one_line(self._scrub(f"{mark[0]}{detail}")), cells)
-        lines = found[:lines_max]
-        if len(found) > lines_max:
-            lines[-1] = f"{cut(lines[-1], cells - 2).removesuffix(CUT)} {CUT}"
-        row = Text.assemble(*parts)
-        for number, line in enumerate(lines):
-            row.append(" " * cell_len(lead) if number else "")
-            row.append(line + ("\n" if number + 1 < len(lines) else ""))
-        if mark[0]:
-            row.stylize(STYLES[mark[1]][0], len(lead), len(lead) + 1)
+        row = Text()
+        if not self._calls_only:
+            row = Text.assemble((f"{way}  ", "dim"), (trigger.ljust(10), io.STYLES[style][0]), "  ")
+        lead = row.cell_len
+        text = io.one_line(self._scrub(f"{mark}{detail}"))
+        lines = io.bounded(text, self._console.width - lead - 1, lines_max)
+        row.append(f"\n{' ' * lead}".join(lines))
+        if mark:
+            row.stylize(io.STYLES["good" if mark == GOOD else "bad"][0], lead, lead + 1)
         self._print(row)
 
     def _print(self, text: Text) -> None:
@@ -161,16 +146,16 @@ class LiveView:
             f"{event.dest}: {_DOING.get(event.dest, OWN_PHASE)}" if event.dest not in FINAL else event.dest
         )
         if event.dest == "Executing" and event.detail:
-            self._doing += f" {one_line(event.detail)}"
+            self._doing += f" {io.one_line(event.detail)}"
         self._facts = [f"step {event.step:,} of {event.max_steps:,}"] if event.step else []
-        self._facts += [count(event.tokens, "token")] if event.tokens else []
+        self._facts += [io.count(event.tokens, "token")] if event.tokens else []
 
     def _region(self) -> Text:
         """Return what is drawn now; called by rich's thread, too."""
         cells, lines = self._console.width - 1, max(1, min(LINES_MAX, self._console.height - 3))
         minutes, seconds = divmod(int(monotonic() - self._begun), 60)
         facts = f"  {minutes}:{seconds:02}"
-        doing = cut(self._waits or self._doing, cells - len(facts) - 2)
+        doing = io.cut(self._waits or self._doing, cells - len(facts) - 2)
         for fact in reversed(self._facts):
             if cell_len(f"  {doing}  {fact}{facts}") <= cells:
                 facts = f"  {fact}{facts}"
@@ -179,7 +164,7 @@ class LiveView:
         said = readable(self._scrub("".join(self._pieces)))
         if said:
             begin = max(0, len(said) // WINDOW_CHARS - 1) * WINDOW_CHARS
-            for line in [line for line in folded(said[begin:], cells - 4) if line][-lines:]:
+            for line in [line for line in io.folded(said[begin:], cells - 4) if line][-lines:]:
                 region.append("\n  │ ", "dim").append(line, "dim")
         return region
 
@@ -204,15 +189,9 @@ def _members(data: Mapping[str, Any], lead: str = "") -> Iterator[str]:
             yield f"{name}:"
             yield from _members(value, "  ")
         elif value not in (None, "", [], {}) and name != "schema":
-            shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            shown = value if isinstance(value, str) else _json(value)
             yield f"{lead}{name}: {shown}"
 
 
-def _arguments(arguments: Mapping[str, Any]) -> Iterator[str]:
-    """Yield ``name=value`` for each argument of a call."""
-    for name, value in arguments.items():
-        yield f"{name}={json.dumps(value, ensure_ascii=False, default=str)}"
-
-
-def _style(trigger: str) -> str:
-    return STYLES[TRIGGER_STYLES.get(trigger, "strong")][0]
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -7,12 +7,14 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import reduce
 from typing import Any
 
 import click
 
 from ...states.base.errors import UsageError
 from ...states.run.labels import NAME, moment_of
+from . import terminal as io
 
 DEFAULT_JOURNAL = "paor.db"
 Decorator = Callable[[Callable[..., int]], Callable[..., int]]
@@ -34,12 +36,16 @@ def command(name: str, *examples: str) -> Callable[[Callable[..., int]], click.C
         made = click.command(name, epilog=epilog, context_settings=SETTINGS)(function)
         where = f"Journal file; default $PAOR_JOURNAL or {DEFAULT_JOURNAL}."
         usual = {"envvar": "PAOR_JOURNAL", "default": DEFAULT_JOURNAL}
-        option("--journal", "FILE", where, callback=file_name, **usual)(made)
+        option("--journal FILE", where, callback=file_name, is_eager=True, **usual)(made)
         what = "Print JSON, the same bytes for the same data."
-        click.option("--json", "as_json", is_flag=True, help=what)(made)
+        click.option("--json", is_flag=True, help=what, expose_value=False, callback=_keep_json)(made)
         return made
 
     return decorate
+
+
+def _keep_json(context: click.Context, _option: click.Parameter, value: bool) -> None:
+    context.meta["paor.json"] = value
 
 
 def file_name(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
@@ -49,21 +55,44 @@ def file_name(context: click.Context, option: click.Parameter, value: str | None
     return value
 
 
+def journal_given() -> bool:
+    """Return whether the command line names a journal itself; a variable and the usual file do not count."""
+    source = click.get_current_context().get_parameter_source("journal")
+    return source is click.core.ParameterSource.COMMANDLINE
+
+
 def journal_flag(path: str) -> str:
     """Return what a next command needs to find the same journal, with a space before; often nothing."""
     usual = os.environ.get("PAOR_JOURNAL") or DEFAULT_JOURNAL
     return "" if path == usual else f" --journal {shlex.quote(path)}"
 
 
-def option(flag: str, placeholder: str, text: str, *name: str, **more: Any) -> Decorator:
-    """Return an option with a value: its flag, a placeholder, its help, and what else `click.option` takes."""
-    return click.option(flag, *name, metavar=placeholder, help=text, **more)
+def option(form: str, text: str, *name: str, **more: Any) -> Decorator:
+    """
+    Return an option.
+
+    Args:
+        form: Its flag, and a placeholder if it has a value: ``--all``, ``--at SEQ``, or ``--app MODULE...`` where it is repeatable.
+        text: Its help.
+        name: Of the parameter, if that is another one.
+        more: What else `click.option` takes.
+    """
+    flag, _, placeholder = form.partition(" ")
+    if not placeholder:
+        return click.option(flag, *name, is_flag=True, help=text, **more)
+    metavar, several = placeholder.removesuffix("..."), placeholder.endswith("...")
+    return click.option(flag, *name, metavar=metavar, help=text, multiple=several, **more)
+
+
+def several(*options: Decorator) -> Decorator:
+    """Return a decorator that gives a command several options, in this order."""
+    return lambda function: reduce(lambda given, added: added(given), reversed(options), function)
 
 
 def app_option(before: str = "", after: str = "") -> Decorator:
     """Return the option ``--app``; its help says something *before* or *after* what it names."""
     what = "Your Engine, or a function f(journal) that returns one."
-    return option("--app", "MODULE:ENGINE", f"{before} {what} {after}".strip())
+    return option("--app MODULE:ENGINE", f"{before} {what} {after}".strip())
 
 
 def pairs(_context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
@@ -89,8 +118,7 @@ def _moment(_context: click.Context, _option: click.Parameter, text: str | None)
 
 
 SINCE = option(
-    "--since",
-    "TIME",
+    "--since TIME",
     "Only runs started since: 2026-05-31, 2026-05-31T18:00, 90m, 12h or 7d.",
     callback=_moment,
 )
@@ -98,14 +126,11 @@ SINCE = option(
 _AGES = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
-def age(context: click.Context, option: click.Parameter, value: str | None) -> int | None:
+def age(value: str | int) -> int:
     """Return how long ago a text says, in seconds: a whole number and s, m, h, d or w; refuse any other."""
-    if value is None:
-        return None
-    found = re.fullmatch(r"(\d{1,6})([smhdw])", value)
+    found = re.fullmatch(r"(\d{1,6})([smhdw])", str(value))
     if found is None:
-        told = "expected a number and s, m, h, d or w, such as 180d"
-        raise click.UsageError(f"{option.opts[0]} {value!a:.40}: {told}")
+        raise click.BadParameter(f"{value!a:.40}: expected a number and s, m, h, d or w, such as 180d")
     return int(found[1]) * _AGES[found[2]]
 
 
@@ -115,9 +140,20 @@ def age_text(seconds: int) -> str:
     return f"{seconds // _AGES[unit]}{unit}"
 
 
-METADATA = option("--metadata", "K=V", "What to find the run by; repeatable.", multiple=True, callback=pairs)
-QUIET = click.option(
-    "--quiet", "-q", is_flag=True, help="Tell nothing while the run is driven: no model, no progress."
+def keep_journals(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Refuse a file to write that is a journal of the command."""
+    io.keep_journals(option.opts[0], value, context.params["journal"], context.params.get("other"))
+    return value
+
+
+RUN = click.argument("name", metavar="[RUN]", required=False)
+ALL = option("--all", "Every run of the journal.", "everything")
+ACCEPT = option("--accept-changes", "Continue although prompts, tools, policy or code have changed.")
+REDACT = option(
+    "--redact FILE|default...",
+    "Leave out payloads with keys, tokens and passwords; FILE adds rules, one NAME: REGULAR EXPRESSION per line.",
 )
-OUTPUT = option("--output", "FILE", "Write there instead of to standard output.")
-OTHER = option("--other", "FILE", "Journal of B, if it is another one.")
+METADATA = option("--metadata K=V...", "What to find the run by; repeatable.", callback=pairs)
+QUIET = option("--quiet", "Tell nothing while the run is driven: no model, no progress.", "-q")
+OUTPUT = option("--output FILE", "Write there instead of to standard output.", callback=keep_journals)
+OTHER = option("--other FILE", "Journal of B, if it is another one.", is_eager=True)

@@ -17,36 +17,11 @@ from ...states.base.errors import PaorError, UsageError
 from ...states.records.questions import Question
 from ...states.run.reasons import LIMIT_REASONS
 from ...tools.documents.reports import MIMES, check_report_format, render_report
+from . import terminal as io
 from .app import EngineOptions
 from .journals import command_line
 from .json_input import answers_to
-from .run_summary import call_lines
-from .streams import (
-    LIMIT,
-    OK,
-    RUN_FAILED,
-    USAGE,
-    WAITING,
-    forget_output,
-    keep_journals,
-    reason,
-    same_file,
-    say,
-    say_json,
-    tell,
-    write_atomically,
-)
-from .text import (
-    answer_lines,
-    cached_text,
-    count,
-    duration,
-    folded,
-    one_line,
-    state_text,
-    styled,
-    width,
-)
+from .run_text import call_lines
 
 REPORT_LABELS = ("_final_format", "_report")
 """Ends of the labels of reports: the last formatting action's, and `document.generateReport`'s."""
@@ -61,9 +36,8 @@ def check_output(path: Path, journal: str, documents: tuple[str, ...] = ()) -> s
     """
     form = FORMATS.get(path.suffix.lower().removeprefix("."))
     if form is None:
-        raise UsageError(
-            f"--output {path}: the ending must be one of {', '.join(f'.{name}' for name in FORMATS)}"
-        )
+        endings = ", ".join(f".{name}" for name in FORMATS)
+        raise UsageError(f"--output {path}: the ending must be one of {endings}")
     check_report_format(form)
     try:
         if path.is_dir():
@@ -71,21 +45,21 @@ def check_output(path: Path, journal: str, documents: tuple[str, ...] = ()) -> s
         folder = path.resolve().parent
         if not folder.is_dir():
             raise UsageError(f"--output {path}: there is no folder {folder}")
-        keep_journals("--output", str(path), journal)
-        if any(same_file(str(path), document) for document in documents):
+        io.keep_journals("--output", str(path), journal)
+        if any(io.same_file(str(path), document) for document in documents):
             raise UsageError(f"--output {path}: would replace what the run reads")
         with TemporaryFile(dir=folder):
             pass
     except PaorError:
         raise
     except OSError as error:
-        raise UsageError(f"--output {path}: the folder cannot be written ({reason(error)})") from None
+        raise UsageError(f"--output {path}: the folder cannot be written ({io.reason(error)})") from None
     except ValueError:
         raise UsageError(f"--output {str(path)!r}: is not a file name") from None
     return form
 
 
-def write_report(result: Result, path: Path) -> str:
+def _write_report(result: Result, path: Path) -> str:
     """
     Write what a run produced to *path* and return one line about it; raise `UsageError` when it cannot be written.
 
@@ -106,24 +80,24 @@ def write_report(result: Result, path: Path) -> str:
         except PaorError as error:
             raise UsageError(f"{path}: not written: {error}") from None
     data = content if isinstance(content, bytes) else content.encode("utf-8", "replace")
-    write_atomically(path, [data])
+    io.write_atomically(path, [data])
     return f"wrote {path} ({'the answer' if body is None else 'the report'}, {len(data):,} bytes)"
 
 
 def code_of(result: Result) -> int:
     """Return the exit code of a run that has ended, or waits."""
-    ended = {"done": OK, "failed": LIMIT if result.reason in LIMIT_REASONS else RUN_FAILED}
-    return ended.get(result.status, WAITING)
+    ended = {"done": io.OK, "failed": io.LIMIT if result.reason in LIMIT_REASONS else io.RUN_FAILED}
+    return ended.get(result.status, io.WAITING)
+
+
+def why_of(result: Result) -> str:
+    """Return why a run has ended, or what it waits for, in a word or two."""
+    waits = f"waits: {result.waiting_for.kind}" if result.waiting_for else result.status
+    return result.reason or waits
 
 
 def end(
-    result: Result,
-    journal: Journal,
-    options: EngineOptions,
-    output: Path | None,
-    *,
-    as_json: bool,
-    required: bool = False,
+    result: Result, journal: Journal, options: EngineOptions, output: Path | None, *, required: bool = False
 ) -> int:
     """
     Write the report to *output*, print how a run ended or what it waits for, and return the exit code.
@@ -131,77 +105,70 @@ def end(
     Args:
         required: Whether a run that is Done with a criterion that does not hold counts as failed.
     """
-    left_open = [item.criterion for item in result.criteria if not item.met]
-    code, note = (RUN_FAILED if required and left_open and result.status == "done" else code_of(result)), ""
+    ended, as_json = result.status in ("done", "failed"), io.wants_json()
+    left_open = [item.criterion for item in result.criteria if not item.met] if ended else []
+    code = io.RUN_FAILED if required and left_open and result.status == "done" else code_of(result)
+    notes = [io.styled(io.one_line(f"not met: {text}"), "warn") for text in left_open]
     if output is not None:
         try:
-            note = write_report(result, output)
+            notes.append(io.one_line(_write_report(result, output)))
         except UsageError as error:
-            note, code = f"paor: {error}", code or USAGE
+            notes.append(io.one_line(f"paor: {error}"))
+            code = code or io.USAGE
     try:
         if as_json:
-            say_json(result.wire())
+            io.say_json(result.wire())
         elif result.waiting_for is not None:
-            say(*question_lines(result.waiting_for))
+            io.say(*question_lines(result.waiting_for))
         elif result.answer:
-            say(*answer_lines(result.answer))
+            io.say(*io.answer_lines(result.answer))
     except BrokenPipeError:
-        forget_output()
-    quiet = as_json or not (sys.stdout.isatty() and sys.stderr.isatty())
-    notes = [one_line(note)] if note else []
-    if result.status in ("done", "failed"):
-        notes = [*(styled(one_line(f"not met: {text}"), "warn") for text in left_open), *notes]
-    tell(
-        *([] if quiet else [""]),
-        *facts_line(result, journal),
-        *notes,
-        *next_commands(result, journal, options, output),
-    )
+        io.forget_output()
+    blank = [""] if not as_json and sys.stdout.isatty() and sys.stderr.isatty() else []
+    after = next_commands(result, journal, options, output)
+    io.tell(*blank, *facts_line(result, journal), *notes, *after)
     return code
 
 
 def facts_line(result: Result, journal: Journal) -> list[str]:
     """Return the one line of facts; on a terminal that is too narrow for it, two."""
     usage = result.usage
-    why = result.reason or (f"waits: {result.waiting_for.kind}" if result.waiting_for else result.status)
     numbers = (
-        count(result.steps, "step"),
-        count(journal.run(result.run_id).head_seq + 1, "transition"),
-        count(usage.tokens_in + usage.tokens_out, "token") + cached_text(usage.cached_share),
+        io.count(result.steps, "step"),
+        io.count(journal.run(result.run_id).head_seq + 1, "transition"),
+        io.count(usage.tokens_in + usage.tokens_out, "token") + io.cached_text(usage.cached_share),
         *((f"{usage.cost:,.4f} cost",) if usage.cost else ()),
-        duration(usage.seconds),
+        io.duration(usage.seconds),
     )
-    head = f"run {result.run_id}  {state_text(result.state, why, result.status)}"
+    head = f"run {result.run_id}  {io.state_text(result.state, why_of(result), result.status)}"
     line = f"{head}  {', '.join(numbers)}"
-    if sys.stderr.isatty() and cell_len(click.unstyle(line)) > width(sys.stderr):
+    if sys.stderr.isatty() and cell_len(click.unstyle(line)) > io.width(sys.stderr):
         return [head, f"    {', '.join(numbers)}"]
     return [line]
 
 
 def question_lines(question: Question) -> list[str]:
     """Return the question, and the call that it is about."""
-    lines = folded(question.message, None if sys.stdout.isatty() else 10_000)
-    call = [f"  {line}" for line in call_lines(question, width() - 2)]
+    lines = io.folded(question.message, None if sys.stdout.isatty() else 10_000)
+    call = [f"  {line}" for line in call_lines(question, io.width() - 2)]
     return [*lines, "", *call] if call else lines
 
 
 def next_commands(result: Result, journal: Journal, options: EngineOptions, output: Path | None) -> list[str]:
     """Return the commands that come next, if any."""
     if result.waiting_for is not None:
-        given = (("--app", options.app), *(("--mcp", server) for server in options.mcp))
-        flags = [
-            f" {name} {shlex.quote(str(value))}" for name, value in (*given, ("--output", output)) if value
-        ]
-        resume = "".join((command_line("resume", journal, result.run_id), *flags))
+        given = (("--app", options.app), *(("--mcp", server) for server in options.mcp), ("--output", output))
+        flags = "".join(f" {name} {shlex.quote(str(value))}" for name, value in given if value)
+        resume = command_line("resume", journal, result.run_id) + flags
         answers = answers_to(result.waiting_for)
         lead = "answer it with one of:" if len(answers) > 1 else "answer it with:"
-        return [styled(lead, "dim"), *(f"  {resume} {answer}" for answer in answers)]
+        return [io.styled(lead, "dim"), *(f"  {resume} {answer}" for answer in answers)]
     show = command_line("show", journal, result.run_id)
     if result.status == "failed":
-        return [f"{styled('what it did:', 'dim')} {show}"]
+        return [f"{io.styled('what it did:', 'dim')} {show}"]
     if output is not None or not result.documents:
         return []
     named = next((item for item in reversed(result.documents) if item.label in result.answer), None)
     if named is not None:
-        return [f"{styled('whole text:', 'dim')} {show} --content {named.number}"]
-    return [f"{styled('documents:', 'dim')} {show} --documents"]
+        return [f"{io.styled('whole text:', 'dim')} {show} --content {named.number}"]
+    return [f"{io.styled('documents:', 'dim')} {show} --documents"]

@@ -8,8 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ...fsm.runtime.events import Event, ModelNotice, RunStarted
-from .streams import tell
-from .text import one_line
+from . import terminal as io
 
 if TYPE_CHECKING:  # loaded where something is drawn only
     from .live_view import LiveView
@@ -45,7 +44,7 @@ class Watch:
             return
         if isinstance(event, RunStarted) and self.model is not None:
             name, source = self.model
-            tell(f"model: {one_line(name)} ({one_line(source)})")
+            io.tell(f"model: {io.one_line(name)} ({io.one_line(source)})")
             self.model = None
         if self._view is not None:
             with suppress(OSError, ValueError):  # a terminal that has gone is no reason to fail
@@ -57,7 +56,7 @@ class Watch:
         """Tell of another attempt, or of what a server is asked without."""
         wait = f"; the next one in {event.wait_us / 1e6:.1f} s" if event.notice == "retry" else ""
         if self._view is None or not sys.stderr.isatty():
-            tell(f"paor: {one_line(event.text)}{wait}")
+            io.tell(f"paor: {io.one_line(event.text)}{wait}")
             return
         with suppress(OSError, ValueError):
             self._view.note(f"{event.text}{wait}")

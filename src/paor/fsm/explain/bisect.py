@@ -7,7 +7,7 @@ mixture (`fsm.replay.trial`), until no setting can be left out without losing th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from ...states.base.errors import PaorError
 from ...states.run.spec import Spec
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.rows import RunRow
-from ..replay.comparison import short
+from ..replay.backtest import trials
 from ..replay.trial import Trial, TrialFinding, TrialSettings, trial
 from ..replay.walk import spec_of_part
 from .diff import RunDiff, diff
@@ -39,15 +39,15 @@ _OUTSIDE = {
 @dataclass(frozen=True, slots=True)
 class Bisection:
     """
-    What makes two runs, or a run under two engines, differ.
+    The first difference of two runs, or of one run under two engines, and the settings that make it.
 
     Attributes:
         run_id: The run; of two runs the good one. Empty where nothing differs.
         seq: Number of the first row that differs; None where nothing differs.
         row: That row as it was recorded, as ``PHASE.TRIGGER``.
-        guard: The guard that decides it on the second side, if one does.
-        was: What the first side does there.
-        now: What the second side does there.
+        guard: The guard that decides it otherwise than it was recorded: the second side's, else the first's. Empty where none does.
+        was: How the first side decides it.
+        now: How the second side decides it.
         parts: The fewest settings, or what came from outside, that make the difference. Each has ``part`` (``guard``, ``prompt line``,
             ``tool schema``, ``policy rule``, ``limit``, ``model reply`` and so on), ``name``, ``was`` and ``now``.
             Empty where not even all settings of one side in the other make it.
@@ -88,46 +88,45 @@ def bisect(
         The first difference; one without a row where there is none.
 
     Raises:
+        UsageError: It was given something else than two engines, a journal and runs of it.
         JournalDamaged: A run cannot be read, or its chain does not hold.
     """
-    reader = reader_of(
-        journal, "bisect takes two Engines and a Journal, such as bisect(one, two, one.journal)"
-    )
-    asks: tuple[RunRow, Trial, Trial] | None = None
-    for row in sorted(reader.runs() if runs is None else runs, key=lambda row: row.run):
-        found = trial(reader, row, one), trial(reader, row, two)
-        if _decided(found[0]) != _decided(found[1]):
-            return _reduced(reader, row, (one, two), found)
-        if asks is None and _marked(found[0]) != _marked(found[1]):
-            asks = row, *found
-    return _reduced(reader, asks[0], (one, two), asks[1:]) if asks is not None else Bisection()
+    usage = "bisect takes two Engines and a Journal, such as bisect(one, two, one.journal)"
+    asks: tuple[Trial, ...] | None = None
+    for found in trials((one, two), journal, runs, usage):
+        if _differ(_decided, found):
+            return _reduced(reader_of(journal, usage), (one, two), found)
+        if asks is None and _differ(_marked, found):
+            asks = found
+    return _reduced(reader_of(journal, usage), (one, two), asks) if asks is not None else Bisection()
 
 
 _Marks = list[tuple[TrialFinding, bytes]]
 
 
 def _marked(found: Trial) -> _Marks:
-    """Return the findings of a trial, each with the digest of its prompt: of two prompts only their first other line is told."""
-    return list(zip(found.findings, found.prompts, strict=True))
+    """Return the findings of a trial, each with its digest: of two prompts only their first other line is told."""
+    return list(zip(found.findings, found.digests, strict=True))
 
 
 def _decided(found: Trial) -> _Marks:
-    return [(item, b"") for item in found.findings if item.kind == "decides"]
+    return [pair for pair in _marked(found) if pair[0].kind == "decides"]
+
+
+def _differ(look: Callable[[Trial], _Marks], found: tuple[Trial, ...]) -> bool:
+    return look(found[0]) != look(found[1])
 
 
 def _reduced(
     reader: JournalReader,
-    row: RunRow,
     sides: tuple[TrialSettings, TrialSettings],
-    found: tuple[Trial, Trial],
+    found: tuple[Trial, ...],
     fallback: Sequence[BisectPart] = (),
 ) -> Bisection:
     """Return the bisection of a run that two sides derive differently."""
-    look = _decided if _decided(found[0]) != _decided(found[1]) else _marked
+    row, look = reader.run(found[0].run_id), _decided if _differ(_decided, found) else _marked
     left, right = map(look, found)
-    seq = min(
-        item.seq for item, mark in (*left, *right) if ((item, mark) in left) is not ((item, mark) in right)
-    )
+    seq = min(item.seq for item, _ in {*left} ^ {*right})
 
     def until(marks: _Marks) -> _Marks:
         return [pair for pair in marks if pair[0].seq <= seq]
@@ -189,22 +188,21 @@ def bisect_runs(journal: Readable, good: str, bad: str, other: Readable | None =
         The first difference; one without a row where there is none but ids, times and salts.
 
     Raises:
+        UsageError: It was given something else than a journal.
         UnknownRun: There is no such run.
         JournalDamaged: A run cannot be read.
     """
+    usage = "bisect_runs takes a Journal, such as bisect_runs(engine.journal, good, bad)"
+    reader, theirs = (reader_of(item, usage) for item in (journal, journal if other is None else other))
     found = diff(journal, good, bad, other)
     if found.identical or found.seq is None:
         return Bisection()
-    reader = reader_of(journal, "bisect_runs takes a Journal, such as bisect_runs(engine.journal, good, bad)")
     row = reader.run(good)
     rows = reader.transitions(row.run_id, found.seq, found.seq)
     place = f"{rows[0].source}.{rows[0].trigger}" if rows else found.source
     name = ", ".join(found.parts) or found.field
-    told = BisectPart(
-        _OUTSIDE.get(found.cause, found.cause), name, short(found.left.text), short(found.right.text)
-    )
+    told = BisectPart(_OUTSIDE.get(found.cause, found.cause), name, found.left.text, found.right.text)
     whole = Bisection(row.run_id, found.seq, place, "", told.was, told.now, (told,))
-    theirs = reader_of(other, "") if other is not None else reader
     if found.cause == "machine":
         return _by_guard(reader, theirs, found) or whole
     spec = spec_of_part(theirs, found.right.run_id) if found.cause not in _OUTSIDE else None
@@ -212,9 +210,9 @@ def bisect_runs(journal: Readable, good: str, bad: str, other: Readable | None =
         return whole
     sides = _Recorded(), _Recorded(spec)
     derived = trial(reader, row, sides[0]), trial(reader, row, sides[1])
-    if _marked(derived[0]) == _marked(derived[1]):
+    if not _differ(_marked, derived):
         return whole
-    reduced = _reduced(reader, row, sides, derived, (told,))
+    reduced = _reduced(reader, sides, derived, (told,))
     return reduced if reduced.seq == found.seq else whole
 
 

@@ -21,29 +21,23 @@ from ...states.base.wire import json_text
 from ...states.records.actions import DocumentRef
 from ...states.records.outcomes import Outcome
 from ...states.run.phase_names import FINAL
-from ...states.run.state import Change
 from ..journal.lineage import SharedPart, part_with
 from ..journal.payloads import content_key
 from ..journal.prompts import Known, prompt_places, told_messages
 from ..journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..journal.rows import Transition
-from ..replay.comparison import first_line
-from ..replay.recorded_outcome import recorded_outcome
+from ..replay.comparison import apart, first_line
+from ..replay.recorded_outcome import recorded_host, recorded_outcome
 from ..replay.restore import run_before
 from .divergence import (
     CAUSES,
     ComparedPart,
-    Recorded,
     causes_of,
     changed_guards,
     host_causes,
     parts_between,
     parts_used,
 )
-
-LINE_CHARS = 400
-"""Characters of a differing line that are kept."""
-
 
 ERASED = "(erased)"
 """Placeholder for erased text; compares equal to any text."""
@@ -70,7 +64,7 @@ class Side:
         run_id, state, status, reason: As in the view ``runs``.
         transitions: Rows in all.
         steps, tokens, cost, seconds: In all.
-        text: The first line that differs, as this run has it.
+        text: The first line that differs, as this run has it; of a long one the part around the first difference.
     """
 
     run_id: str
@@ -281,7 +275,9 @@ def _from_within(
     parts = parts_between(run.spec, theirs.spec)
     causes = (
         changed_guards(parts, row, other)
-        or causes_of(run, row, outcome, [*parts, *parts_used(run, theirs)], one.recorded(row))
+        or causes_of(
+            run, row, outcome, [*parts, *parts_used(run, theirs)], recorded_host(one.journal, run, row)
+        )
         or host_causes(parts, run, row, other)
     )
     if not causes and not _same_inputs(one, two, run.spec.documents, theirs.spec.documents):
@@ -331,12 +327,13 @@ def _drift(one: Reader, two: Reader, shared: int) -> _Found | None:
 def _words(one: Reader, two: Reader, shared: int, found: _Found | None, specs: list[ComparedPart]) -> RunDiff:
     seq = found.seq if found is not None else None
     what = found or _Found(-1, ("", None, None), "", "")
-    line, left, right = first_line(*map(_lines, what.place[1:])) if found is not None else (0, "", "")
+    line, *texts = first_line(*map(_lines, what.place[1:])) if found is not None else (0, "", "")
+    left, right = apart(*texts)
     names = tuple(part.name for part in what.parts) + what.names
     sources = [reader.rows[what.seq].source for reader in (one, two) if 0 <= what.seq < len(reader.rows)]
     return RunDiff(
-        left=_side(one, left[:LINE_CHARS]),
-        right=_side(two, right[:LINE_CHARS]),
+        left=_side(one, left),
+        right=_side(two, right),
         identical=found is None,
         shared=shared,
         seq=seq,
@@ -443,16 +440,6 @@ class Reader:
         if "payloads" in kept:
             kept["payloads"] = [self.value(row, {"n": number}) for number in kept["payloads"]]
         return kept
-
-    def recorded(self, row: Transition) -> Recorded:
-        """Return what a row has recorded of what the host's own code gave; nothing of it once erased."""
-        body = self.journal.payload(row.run, row.change["n"]).body
-        place = row.request.get("values")
-        values = self.journal.payload(row.run, place["n"]).body if place is not None else None
-        return Recorded(
-            Change.read(body) if body is not None else Change(),
-            orjson.loads(values) if values is not None else {},
-        )
 
     def outcome_facts(self, row: Transition) -> dict[str, Any]:
         """Return a row's outcome as far as it came from outside: texts, codes, how it ended; no usage, no label."""

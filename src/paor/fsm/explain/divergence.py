@@ -8,7 +8,7 @@ otherwise is a cause. When nothing does, it was decided by other code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
@@ -17,12 +17,12 @@ from ...states.base.errors import PaorError
 from ...states.records.outcomes import Outcome
 from ...states.run.phase_names import PHASES
 from ...states.run.spec import Spec, machine_data
-from ...states.run.state import Change, Run, initial_run
-from ..decision.guard_context import Given
+from ...states.run.state import Run, initial_run
 from ..decision.host_machine import recorded_phases
 from ..decision.run_resources import RunResources
 from ..journal.rows import Transition
 from ..machine.decide import Moment, decide, request_of
+from ..replay.recorded_outcome import RecordedHost
 from ..versioning.fingerprints import given_fingerprints
 from ..versioning.host_code import machine_fingerprints
 
@@ -52,6 +52,7 @@ NAMES = frozenset(
         "metadata",
         "key_salt",
         "own_templates",
+        "own_tools",
         "model",
         "fallback_for",
         "fallback_reason",
@@ -60,8 +61,9 @@ NAMES = frozenset(
 )
 """Fields of a spec that name a run or its model; they decide nothing."""
 
-_PROMPT = frozenset({"rules", "instructions", "own_instructions"})
-_CODE = frozenset({"engine", "machine", "fingerprints"})
+_CAUSE_OF = {"policy": "policy", "values": "values"}
+_CAUSE_OF |= dict.fromkeys(("rules", "instructions", "own_instructions", "templates"), "prompt")
+_CAUSE_OF |= dict.fromkeys(("engine", "machine", "fingerprints"), "code")
 
 
 class ComparedPart(NamedTuple):
@@ -84,62 +86,73 @@ class ComparedPart(NamedTuple):
     counters: Mapping[str, int] = {}
 
 
-class Recorded(NamedTuple):
+class SpecPlace(NamedTuple):
     """
-    What a row has recorded of what the host's own code gave.
+    A place at which two specs differ.
 
     Attributes:
-        change: What the row set.
-        fresh: Values from the engine's ``values`` port.
+        field, key: Field of the spec, and the field or entry within it; the key is empty where it is the whole field.
+        left, right: Their values; None for an entry that one does not have.
     """
 
-    change: Change
-    fresh: Mapping[str, Any]
+    field: str
+    key: str
+    left: Any
+    right: Any
+
+    @property
+    def name(self) -> str:
+        """Such as ``limits.max_steps``."""
+        return f"{self.field}.{self.key}" if self.key else self.field
+
+    def put(self, spec: Spec, value: Any) -> Spec:
+        """Return *spec* with another value at this place; None takes an entry away."""
+        held = getattr(spec, self.field)
+        if self.key and isinstance(held, Mapping):
+            value = {name: item for name, item in {**held, self.key: value}.items() if item is not None}
+        elif self.key:
+            value = held.model_copy(update={self.key: value})
+        return spec.model_copy(update={self.field: value})
+
+
+def spec_places(left: Spec, right: Spec) -> Iterator[SpecPlace]:
+    """Yield every place at which two specs differ, but for documents and what decides nothing."""
+    for name in Spec.model_fields:
+        one, other = getattr(left, name), getattr(right, name)
+        if one == other or name in NAMES or name == "documents":
+            continue
+        if name in ("limits", "policy", "profile"):
+            one, other = (
+                {key: getattr(side, key) for key in type(side).model_fields} for side in (one, other)
+            )
+        elif name not in ("templates", "values"):
+            yield SpecPlace(name, "", one, other)
+            continue
+        for key in dict.fromkeys((*one, *other)):
+            if one.get(key) != other.get(key):
+                yield SpecPlace(name, key, one.get(key), other.get(key))
 
 
 def parts_between(left: Spec, right: Spec) -> list[ComparedPart]:
     """Return every part in which two specs differ, documents left out: their content is compared elsewhere."""
     found = []
-    for name in type(left).model_fields:
-        one, other = getattr(left, name), getattr(right, name)
-        whole = {name: other}
-        if one == other or name in NAMES or name == "documents":
-            continue
+    for place in spec_places(left, right):
+        name, before, after = place.field, place.left, place.right
         if name in ("machine", "phase_tools") and left.host_machine != right.host_machine:
             continue  # named by its rows and phases
-        if name in ("limits", "policy"):
-            for field in type(one).model_fields:
-                before, after = getattr(one, field), getattr(other, field)
-                if before != after:
-                    cause = "policy" if name == "policy" else "budget" if field in _BUDGETS else "config"
-                    changed = {name: one.model_copy(update={field: after})}
-                    found.append(ComparedPart(cause, f"{name}.{field}", before, after, changed))
-        elif name == "templates":
-            for key in dict.fromkeys((*one, *other)):
-                before, after = one.get(key), other.get(key)
-                if before != after:
-                    texts = {item: text for item, text in {**one, key: after}.items() if text is not None}
-                    found.append(ComparedPart("prompt", f"templates.{key}", before, after, {name: texts}))
-        elif name == "tools":
+        if name == "tools":
             found.append(_tools(left, right))
         elif name == "host_machine":
             found += _machine_parts(left, right)
-        elif name == "values":
-            found += [
-                ComparedPart("values", f"values.{key}", one.get(key), other.get(key), whole)
-                for key in dict.fromkeys((*one, *other))
-                if one.get(key) != other.get(key)
-            ]
-        elif name == "fingerprints":  # of what is in the spec itself nothing new
-            before, after = (
-                {name: digest for name, digest in parts.items() if name not in given_fingerprints(spec)}
-                for parts, spec in ((one, left), (other, right))
-            )
-            if before != after:
-                found.append(ComparedPart("code", name, before, after, whole))
         else:
-            cause = "prompt" if name in _PROMPT else "code" if name in _CODE else "config"
-            found.append(ComparedPart(cause, name, one, other, whole))
+            if name == "fingerprints":  # of what is in the spec itself nothing new
+                before, after = (
+                    {part: digest for part, digest in parts.items() if part not in given_fingerprints(spec)}
+                    for parts, spec in ((before, left), (after, right))
+                )
+            cause = "budget" if place.key in _BUDGETS else _CAUSE_OF.get(name, "config")
+            changed = {name: getattr(place.put(left, place.right), name)}
+            found += [ComparedPart(cause, place.name, before, after, changed)] if before != after else []
     return found
 
 
@@ -239,7 +252,7 @@ def _exchange_part(run: Run, part: ComparedPart) -> Run:
 
 
 def causes_of(
-    run: Run, row: Transition, outcome: Outcome | None, parts: list[ComparedPart], recorded: Recorded
+    run: Run, row: Transition, outcome: Outcome | None, parts: list[ComparedPart], recorded: RecordedHost
 ) -> list[ComparedPart]:
     """
     Return the parts without whose difference *row* would have come out like the other run's.
@@ -260,7 +273,7 @@ def causes_of(
     ]
 
 
-def _derive(run: Run, row: Transition, outcome: Outcome | None, recorded: Recorded) -> object:
+def _derive(run: Run, row: Transition, outcome: Outcome | None, recorded: RecordedHost) -> object:
     """Return what comes out of a run: its request, and with an outcome the decision; an error is a result, too."""
     try:
         kit = RunResources(run.spec)
@@ -269,8 +282,8 @@ def _derive(run: Run, row: Transition, outcome: Outcome | None, recorded: Record
         texts = [message.body for message in kit.messages(kind, run)] if kind is not None else []
         if outcome is None:
             return type(request), kind, texts
-        given = Given(dict(row.guards), recorded.change)
-        decision = decide(run, outcome, Moment(row.at, 0), kit, given=given, fresh=recorded.fresh)
+        given, fresh = recorded
+        decision = decide(run, outcome, Moment(row.at, 0), kit, given=given, fresh=fresh)
         return decision.row, decision.guards, decision.facts, decision.change.wire_json()
     except (PaorError, ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:
         # what the exchange breaks comes out otherwise, too

@@ -20,10 +20,10 @@ from ..machine.host_rows import Host
 from ..machine.machine import MACHINE, Machine
 from ..machine.properties import Property
 from ..machine.table import Row
-from ..replay.comparison import short
+from ..replay.comparison import apart
 from ..replay.trial import TrialSettings
 from ..versioning.host_code import host_text
-from .divergence import NAMES
+from .divergence import spec_places
 
 _ABSENT = object()
 _ORDER = "\0order"
@@ -62,7 +62,7 @@ class _Place:
         for key in dict.fromkeys((*self.one, *self.two)):
             was, now = self.one.get(key, _ABSENT), self.two.get(key, _ABSENT)
             if was is _ABSENT or now is _ABSENT or was != now:
-                yield BisectPart(self.part, f"{self.name}{key}", _told(was), _told(now)), key
+                yield BisectPart(self.part, f"{self.name}{key}", *_told(was, now)), key
         for told in _orders(self.one, self.two):
             yield BisectPart(self.part, f"{self.name}order", *told), _ORDER
 
@@ -92,7 +92,7 @@ def _orders(one: Iterable[str], two: Iterable[str]) -> Iterator[tuple[str, str]]
     """Yield the two orders of the keys that both have, where they are not the same."""
     orders = [key for key in one if key in [*two]], [key for key in two if key in [*one]]
     if orders[0] != orders[1]:
-        yield short(", ".join(orders[0])), short(", ".join(orders[1]))
+        yield apart(*map(", ".join, orders))
 
 
 def _text(value: Any) -> str:
@@ -103,57 +103,33 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else orjson.dumps(value, default=str).decode()
 
 
-def _told(value: Any) -> str:
-    return short(_text(value))
+def _told(was: Any, now: Any) -> tuple[str, str]:
+    return apart(_text(was), _text(now))
 
 
 # -- a spec ---------------------------------------------------------------------------------------------------------
 
 _PARTS = {"limits": "limit", "policy": "policy rule", "values": "value", "rules": "prompt line"}
-_ELSEWHERE = NAMES | {"documents", "host_machine", "phase_tools", "fingerprints", "engine", "machine"}
-"""Fields that decide nothing, or that belong to the machine."""
+_ELSEWHERE = ("host_machine", "phase_tools", "fingerprints", "engine", "machine")
+"""Fields that belong to the machine, or to the code."""
+
+_Put = Callable[[Spec, Any], Spec]
 
 
 def _places(one: Spec, two: Spec) -> Iterator[_Place]:
     """Yield every place at which two specs differ, without the host's own machine."""
     phases = {*recorded_phases(one.host_machine), *recorded_phases(two.host_machine)}
-    for name in Spec.model_fields:
-        was, now, part = getattr(one, name), getattr(two, name), _PARTS.get(name, "setting")
-        if was == now or name in _ELSEWHERE:
+    for place in spec_places(one, two):
+        name, was, now, put = place.field, place.left, place.right, place.put
+        if name in _ELSEWHERE or (name == "templates" and place.key in phases):
             continue
-        if name in ("limits", "profile", "policy"):
-            for field in type(was).model_fields:
-                yield _values(
-                    part, f"{name}.{field}", getattr(was, field), getattr(now, field), _put(name, field)
-                )
-        elif name == "templates":
-            for key in dict.fromkeys((*was, *now)):
-                if key not in phases:
-                    yield _lines(f"{key}, ", was.get(key, ""), now.get(key, ""), _put(name, key))
-        elif name in ("instructions", "own_instructions"):
-            yield _lines(f"{name}, ", was, now, _put(name))
+        if name in ("templates", "instructions", "own_instructions"):
+            yield _lines(f"{place.key or name}, ", was or "", now or "", put)
         elif name == "tools":
             old, new = ({tool.name: tool for tool in side} for side in (was, now))
-            yield _Place("tool schema", "", old, new, _tuple(_put(name)))
+            yield _Place("tool schema", "", old, new, _tuple(put))
         else:
-            yield _values(part, name, was, now, _put(name))
-
-
-_Put = Callable[[Spec, Any], Spec]
-
-
-def _put(name: str, key: str | None = None) -> _Put:
-    """Return what gives a spec another value of a field, or of one entry of it."""
-
-    def put(spec: Spec, value: Any) -> Spec:
-        held = getattr(spec, name)
-        if key is not None:
-            value = (
-                {**held, key: value} if isinstance(held, Mapping) else held.model_copy(update={key: value})
-            )
-        return spec.model_copy(update={name: value})
-
-    return put
+            yield _values(_PARTS.get(name, "setting"), place.name, was, now, put)
 
 
 def _tuple(put: _Put) -> _Put:
@@ -292,7 +268,7 @@ def _machine_pieces(one: Machine, two: Machine) -> Iterator[BisectPart]:
     for name in ("initial", "fresh"):
         values = getattr(one.host, name), getattr(two.host, name)
         if values[0] != values[1]:
-            yield BisectPart("machine", name, *map(_told, values))
+            yield BisectPart("machine", name, *_told(*values))
 
 
 def _names(chosen: Collection[BisectPart], part: str) -> set[str]:

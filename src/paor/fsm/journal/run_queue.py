@@ -37,8 +37,8 @@ _CLAIM = (
     " RETURNING run, attempts, tried_seq, reason, ready_at"
 )
 
-IN_LINE = "waits for the rounds before it"
-"""Why a round is there again whose turn has not come (`RunQueue.let_on`)."""
+_IN_LINE = "waits for the end of run "
+"""Why a round is there again whose turn has not come (`RunQueue.let_on`); the run's id follows."""
 
 _OF_CLAIM = "WHERE run = ? AND ready_at = ?"
 """Of a note that a worker makes: it counts only while nobody has claimed or released the run since."""
@@ -101,9 +101,15 @@ class RunQueue:
             self._backend.execute(QUEUE_INDEX, ())
 
     def prune(self) -> None:
-        """Take out the runs that were done by other hands; one that failed may be owed another run, which a claim finds out."""
+        """
+        Take out the runs that were done by other hands; one that failed may be owed another run, which a claim finds out.
+
+        Rounds in line come up: a process may have died after the end of a run, and before it has let on what waits for that.
+        """
         done = "SELECT run FROM transitions WHERE dest = 'Done'"
         self._backend.execute(f"DELETE FROM queue WHERE run IN ({done})", ())
+        sql = "UPDATE queue SET ready_at = ? WHERE ready_at IS NOT NULL AND reason LIKE ?"
+        self._backend.execute(sql, (self.now_us(), f"{_IN_LINE}%"))
 
     def is_there(self) -> bool:
         """Return whether runs of this journal were ever queued."""
@@ -167,6 +173,10 @@ class RunQueue:
         sql = f"UPDATE queue SET ready_at = ?, reason = ?{less} {_OF_CLAIM}"
         self._backend.execute(sql, (at_us, reason, claim.run, claim.ready_at))
 
+    def wait_for(self, claim: Claim, run_id: str, at_us: int) -> None:
+        """Have a run come up when another one has ended (`let_on`), and at *at_us* in any case; the attempt does not count."""
+        self.put_back(claim, at_us, f"{_IN_LINE}{run_id}", counted=False)
+
     def hold_back(self, claim: Claim, reason: str) -> None:
         """Have nobody claim a run until it is released."""
         sql = f"UPDATE queue SET ready_at = NULL, reason = ? {_OF_CLAIM}"
@@ -181,15 +191,15 @@ class RunQueue:
             self._backend.execute(sql, (self.now_us() + _us(after_s), run))
             self._backend.signal()
 
-    def let_on(self, conversation: str) -> None:
-        """Have the rounds of a conversation come up that wait for the end of one."""
-        if self.is_there():
-            sql = (
-                "UPDATE queue SET ready_at = ? WHERE reason = ? AND ready_at IS NOT NULL"
-                " AND run IN (SELECT run FROM specs WHERE conversation = ?)"
-            )
-            self._backend.execute(sql, (self.now_us(), IN_LINE, conversation))
-            self._backend.signal()
+    def let_on(self, *run_ids: str) -> None:
+        """Have the rounds come up, of whatever conversation, that wait for the end of one of these runs."""
+        if run_ids and self.is_there():
+            now = self.now_us()
+            those = f"ready_at > ? AND reason IN ({', '.join('?' * len(run_ids))})"
+            values = (now, *(f"{_IN_LINE}{run_id}" for run_id in run_ids))
+            if self._backend.query(f"SELECT run FROM queue WHERE {those} LIMIT 1", values):
+                self._backend.execute(f"UPDATE queue SET ready_at = ? WHERE {those}", (now, *values))
+                self._backend.signal()
 
     def rows(self, limit: int = 1000) -> list[Queued]:
         """Return the runs in it that have not ended, first what is held back, then what is ready first."""

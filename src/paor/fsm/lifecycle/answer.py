@@ -47,7 +47,7 @@ def answer_run(runner: Runner, run_id: str, question: str, **given: Unpack[Answe
 
     Of a run that waits for one that it has called it is the run that asks.
     """
-    check_names(given, AnswerOptions.__annotations__, "answer")
+    check_names(given, AnswerOptions.__annotations__, "an answer")
     options = ResumeOptions(question=question, answer=given.get("answer"), outcome=given.get("outcome"))
     journal = runner.journal.reader
     row = journal.run(asked_by_message(runner, run_id, options) or run_id)

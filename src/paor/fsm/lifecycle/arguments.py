@@ -173,7 +173,7 @@ def offered_tools(tools: Mapping[str, Tool], names: Sequence[str] | None) -> tup
     """
     if names is None:
         return tuple(tools.values())
-    listed = isinstance(names, Iterable) and not isinstance(names, str)
+    listed = isinstance(names, Iterable) and not isinstance(names, str | bytes | Mapping)
     names = list(names) if listed else ()
     if not listed or not all(isinstance(name, str) for name in names):
         raise UsageError("the tools of a run must be a list of names")

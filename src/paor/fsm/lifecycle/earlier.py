@@ -91,23 +91,39 @@ def round_before(journal: JournalReader, conversation: str, after: str | None) -
     return None if base is None else _ended(journal, conversation, base)
 
 
-def turn_of(journal: JournalReader, spec: Spec) -> str:
+def turn_of(journal: JournalReader, spec: Spec) -> str | None:
     """
-    Return the run that a round follows which has waited in line.
+    Return the run that a round follows which has waited in line, None where nothing before it is left.
 
     Raises:
         ConversationBusy: The round before it has not ended.
     """
-    base = (
-        journal.newest_round(spec.conversation, spec.round) or spec.follows
-    )  # or what stands in for it by now
-    return _ended(journal, spec.conversation, base)
+    base = journal.newest_round(spec.conversation, spec.round)
+    if base is None:  # it follows a run of another conversation, or one that is not here any more
+        with suppress(Erased, UnknownRun):
+            journal.spec(spec.follows)
+            base = spec.follows
+    return None if base is None else _ended(journal, spec.conversation, base)
 
 
 def _ended(journal: JournalReader, conversation: str, base: str) -> str:
     if (row := journal.run(base)).status not in ("done", "failed"):
         raise ConversationBusy(conversation, row.run_id, row.status)
     return row.run_id
+
+
+def before_start(journal: JournalReader, spec: Spec) -> Earlier:
+    """
+    Return what the start of a round was made with besides its arguments, for one that comes again to be compared with it.
+
+    Documents are left out: those of the start itself are compared. What the round before says is read only where the spec has it in its
+    transcript.
+    """
+    told: tuple[Told, ...] = ()
+    if spec.workflow is not None and spec.follows and not spec.in_line:
+        with suppress(Erased, UnknownRun):
+            told = earlier_rounds(journal, spec.conversation, spec.follows).told
+    return Earlier(spec.conversation, told=told, language=spec.language)
 
 
 def before_again(journal: JournalReader, run: Run) -> Earlier:

@@ -88,7 +88,7 @@ def warn_of_legacy(mode: str) -> None:
         return
     _told.add(mode)
     warnings.warn(
-        "mode='batch' (reactMode=False) is legacy; use mode='react', or mode='planner' for plans",
+        "mode='batch' (react_mode=False) is legacy; use mode='react', or mode='planner' for plans",
         DeprecationWarning,
         stacklevel=9,
     )

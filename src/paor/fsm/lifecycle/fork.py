@@ -8,7 +8,6 @@ shared rows were decided with the parent's, its own rows are decided with this o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -24,7 +23,7 @@ from ...states.records.questions import Answer
 from ...states.run.phase_names import EXECUTING, PHASES
 from ...states.run.spec import Spec
 from ...states.run.state import Run
-from ...states.settings.limits import Limits, merged_limits
+from ...states.settings.limits import merged_limits
 from ...states.settings.policy import Policy
 from ..journal.lineage import part_with
 from ..journal.payloads import JSON, Stager
@@ -37,7 +36,7 @@ from ..runtime.run_context import RunContext
 from ..versioning.fingerprints import fingerprints_of
 from .acceptance import changes_now, refusal
 from .arguments import check_deps, check_priced, model_of, planning_template, templates_of
-from .options import ForkOptions, check_names
+from .options import ForkOptions, checked_options
 from .resume import answer_of, check_approved, named
 from .runner import Acquisition, Runner
 from .settings import EngineSettings, check_policy
@@ -195,13 +194,11 @@ def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack
         UsageError, InvalidFork, InvalidAnswer, RunChanged, UnknownRun, JournalDamaged: As `fsm.engine.Engine.fork` says;
             nothing was created.
     """
-    check_names(options, ForkOptions.__annotations__, "fork")
-    limits, policy, connections = options.get("limits"), options.get("policy"), options.get("connections")
-    if not isinstance(limits, Limits | Mapping | None) or not isinstance(policy, Policy | None):
-        raise UsageError("limits must be a Limits value or a mapping of limits, policy a Policy value")
+    options = checked_options(options, ForkOptions, "a fork")
+    policy = options.get("policy")
+    if not isinstance(policy, Policy | None):
+        raise UsageError("policy must be a Policy value")
     check_policy(policy, runner.settings.tools)
-    if not isinstance(connections, Mapping | None):
-        raise UsageError("connections must be a mapping of labels to values")
     model = options.get("model")
     chosen = model_of(model) if model is not None else runner.settings.model
     point = fork_point(runner.journal.reader, run_id, at_seq)
@@ -230,7 +227,7 @@ def fork_acquisition(runner: Runner, run_id: str, at_seq: int, **options: Unpack
     def create() -> tuple[RunContext, Steps]:
         drive = _create_fork(runner, point, own, spec)
         drive.model = chosen
-        drive.connections.update(connections or {})
+        drive.connections.update(options.get("connections") or {})
         drive.deps = deps
         return drive, steps(drive) if reply is None else runner.answered(drive, reply)
 

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Flag, auto
+from functools import cache
 from types import MappingProxyType, UnionType
 from typing import (
     Annotated,
@@ -41,6 +42,7 @@ from ...states.settings.profile import Profile, Stage
 from .instructions import Instructions, instructions_of
 
 T = TypeVar("T", default=Any)
+D = TypeVar("D", bound=Mapping[str, Any])
 OutputType = type[T] | Mapping[str, Any] | UnionType | _SpecialForm | None
 """What a type checker takes for the type of an answer."""
 
@@ -60,7 +62,8 @@ class Use(Flag):
     Attributes:
         CHAT: ``paor chat`` has its flag too, for each round.
         SPEC: The run's spec has the value under the same name.
-        TASKS: The tasks of a workflow are started with it.
+        TASKS: Each task of a workflow is started with it as it was given; with limits, profile and stage, too, which the workflow
+            records in a form of their own.
         WHOLE: The run of a workflow of tasks is itself started with it.
         ONE_RUN: It is of one run alone, so that the runs of `Engine.as_tool` cannot have it.
     """
@@ -74,6 +77,7 @@ class Use(Flag):
 
 CHAT, SPEC, TASKS, WHOLE, ONE_RUN = Use
 _RUN_ALONE = Use(0)
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +120,8 @@ def turns_of(given: Any) -> tuple[TranscriptMessage, ...]:
         UsageError: It is not a list of ``{"role": ..., "content": ...}``.
     """
     try:
+        if isinstance(given, str | bytes | Mapping):
+            raise TypeError
         turns = [TranscriptMessage.model_validate(turn) for turn in given]
     except (ValidationError, TypeError):
         raise UsageError(
@@ -131,9 +137,9 @@ def clean_text(text: str) -> str:
 
 def _format(given: object) -> str | None:
     """Return the ending that the final formatting writes, None for an empty text; raise `UsageError` for an unknown one."""
-    form = FORMATS.get(str(given).lower().lstrip("."))
-    if given and form is None:
-        raise UsageError(f"final format {given!r}: use one of {', '.join(FORMATS)}")
+    form = FORMATS.get(given.lower().lstrip(".")) if isinstance(given, str) else None
+    if form is None and given != "":
+        raise UsageError(f"final_format {given!a:.60}: use one of {', '.join(FORMATS)}")
     return form
 
 
@@ -147,20 +153,20 @@ def _limits(given: object) -> Limits | Mapping[str, Any]:
 def _mode(given: str) -> Mode:
     """Return a mode; raise `UsageError` for an unknown one."""
     if given not in MODES:
-        raise UsageError(f"mode {given!r} is unknown; use {', '.join(MODES)}")
+        raise UsageError(f"mode {given!a:.60} is unknown; use {', '.join(MODES)}")
     return cast("Mode", given)
 
 
 def _react_mode(given: object) -> Mode:
     if not isinstance(given, bool):
-        raise UsageError(f"reactMode must be true or false, not {given!r}")
+        raise UsageError(f"react_mode must be True or False, not {given!a:.60}")
     return "react" if given else "batch"
 
 
 def _workflow_mode(given: object) -> Mode:
     known = WORKFLOW_MODES.get(given.lower()) if isinstance(given, str) else None
     if known is None:
-        raise UsageError(f"workflowMode {given!r} is unknown; use React or Actionplan")
+        raise UsageError(f"workflow_mode {given!a:.60} is unknown; use React or Actionplan")
     return known
 
 
@@ -299,7 +305,7 @@ class RunOptions(TypedDict, Generic[T], total=False):
             CHAT | SPEC | WHOLE,
             "--metadata K=V",
             "What to find the run by; repeatable.",
-            default=MappingProxyType({}),
+            default=_EMPTY,
             read=metadata_of,
         ),
     ]
@@ -343,9 +349,7 @@ class RunOptions(TypedDict, Generic[T], total=False):
         str | None, Option(SPEC | TASKS | WHOLE, "--context TEXT", "Extra context for choosing actions.")
     ]
     transcript: Annotated[Sequence[Mapping[str, str]], Option(SPEC | TASKS, default=(), read=turns_of)]
-    connections: Annotated[
-        Mapping[str, Any] | None, Option(WHOLE, default=MappingProxyType({}), read=_connections)
-    ]
+    connections: Annotated[Mapping[str, Any] | None, Option(WHOLE, default=_EMPTY, read=_connections)]
     key: Annotated[
         str | None,
         Option(
@@ -361,7 +365,7 @@ class RunOptions(TypedDict, Generic[T], total=False):
             SPEC | TASKS,
             "--values JSON",
             "What guards of the app's own machine may look at: an object, or a file with one.",
-            default=MappingProxyType({}),
+            default=_EMPTY,
             read=values_of,
         ),
     ]
@@ -454,49 +458,74 @@ NOTHING_GIVEN: ResumeOptions = {
 """What is left for a workflow when its answer went to the task that waits."""
 
 
-def run_options(given: Mapping[str, Any], function: str = "run") -> RunOptions[Any]:
+def run_options(given: Mapping[str, Any]) -> RunOptions[Any]:
     """
     Return the options of a run, frozen: each one known, read, and there, with its default where it was not given.
 
     The mode has its one name, and is None where the caller chose none. What was read can be read again.
 
     Args:
-        given: As the caller of *function* gave them.
-        function: For messages.
+        given: As the caller gave them.
 
     Raises:
         UnknownOption: One that no run takes.
         UsageError: A value that cannot be used, with the name of its option.
     """
-    check_names(given, OPTIONS, function)
-    read: dict[str, Any] = {}
-    for name, option in OPTIONS.items():
-        value = given.get(name)
-        if value is None:
-            read[name] = option.default
-            continue
-        if option.read is not None:
-            value = option.read(value)
-        elif TYPES[name] == str | None and not isinstance(value, str):
-            raise UsageError(f"{name} must be a text, not {type(value).__name__}")
-        elif TYPES[name] is bool and not isinstance(value, bool):
-            raise UsageError(f"{name} must be True or False, not {value!a:.60}")
-        read[name] = list(value) if isinstance(value, Iterator) else value
+    check_names(given, OPTIONS, "a run")
+    read = {name: _read(name, given.get(name), TYPES[name]) for name in OPTIONS}
     modes = {name: read.pop(name) for name in _MODES}
     chosen = {name: mode for name, mode in modes.items() if mode is not None}
     if len(set(chosen.values())) > 1:
-        words = {"react_mode": "reactMode", "workflow_mode": "workflowMode"}
-        given_as = ", ".join(f"{words.get(name, name)} says {mode}" for name, mode in chosen.items())
+        given_as = ", ".join(f"{name} says {mode}" for name, mode in chosen.items())
         raise UsageError(f"the mode is given twice and differently: {given_as}")
     read["mode"] = next(iter(chosen.values()), None)
     return cast("RunOptions[Any]", MappingProxyType(read))
 
 
-def check_names(given: Mapping[str, Any], known: Mapping[str, Any], function: str) -> None:
-    """Raise `UnknownOption` for a name that is not among *known*, with the nearest one that is."""
+def checked_options(given: D, kind: Callable[..., D], what: str) -> D:
+    """
+    Return options that go on with a run, each one known, and those that a run has, too, read as a run's.
+
+    Args:
+        given: As the caller gave them.
+        kind: Their TypedDict.
+        what: What takes them, for messages.
+
+    Raises:
+        UnknownOption: One that *kind* has not.
+        UsageError: A value that cannot be used, with the name of its option.
+    """
+    types = _types_of(kind)
+    check_names(given, types, what)
+    return cast("D", {name: _read(name, value, types[name]) for name, value in given.items()})
+
+
+_types_of = cache(get_type_hints)
+
+
+def _read(name: str, value: Any, hint: Any) -> Any:
+    """Return the value of an option as a run has it; None stands for the default."""
+    option = OPTIONS.get(name)
+    if value is None:
+        return option.default if option is not None else None
+    if hint is bool and not isinstance(value, bool):
+        raise UsageError(f"{name} must be True or False, not {value!a:.60}")
+    if option is None:
+        return value
+    if option.read is not None:
+        value = option.read(value)
+    elif isinstance(value, str) and hint is not Any:  # deps are the host's own
+        value = clean_text(value)
+    elif hint == str | None:
+        raise UsageError(f"{name} must be a text, not {type(value).__name__}")
+    return list(value) if isinstance(value, Iterator) else value
+
+
+def check_names(given: Mapping[str, Any], known: Mapping[str, Any], what: str) -> None:
+    """Raise `UnknownOption` for a name that is not among *known*, with the nearest one that is; *what* takes the options."""
     for name in given:
         if name not in known:
-            raise UnknownOption(f"{function}() has no option {name!a:.60}; {nearest(name, known)}")
+            raise UnknownOption(f"{what} has no option {name!a:.60}; {nearest(name, known)}")
 
 
 def nearest(name: str, known: Mapping[str, Any]) -> str:

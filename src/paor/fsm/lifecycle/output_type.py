@@ -8,12 +8,14 @@ refuses: so the same answer is taken in a replay without the host's code.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
+from pydantic_core import SchemaError as UnusableType
 
 from ...states.base.errors import InvalidOutput, UsageError
 from ...tools.schema.canonical import NotJson, plain
@@ -47,11 +49,20 @@ def output_schema_of(output_type: Any) -> dict[str, Any] | None:
 
 
 def _schema_of_type(output_type: Any) -> dict[str, Any]:
+    with _usable(output_type):
+        return TypeAdapter(output_type).json_schema(schema_generator=UntitledSchema)
+
+
+@contextmanager
+def _usable(output_type: Any) -> Iterator[None]:
+    """Raise `UsageError` for what pydantic cannot use as a type of an answer, or must not."""
     try:
         if inspect.isroutine(output_type):
             raise TypeError("it is a function")  # pydantic would take its arguments for the type
-        return TypeAdapter(output_type).json_schema(schema_generator=UntitledSchema)
-    except (PydanticUserError, TypeError, NameError) as error:
+        if isinstance(output_type, str):
+            raise TypeError("it is a text")  # pydantic would evaluate it as Python
+        yield
+    except (PydanticUserError, UnusableType, TypeError, NameError) as error:
         words = str(error).partition("\n")[0]
         raise UsageError(
             f"output_type {output_type!a:.80} has no JSON Schema ({words}); expected a type such as a pydantic model,"
@@ -76,12 +87,15 @@ def with_output(result: Result[Any], output_type: Any) -> Result[Any]:
     Return *result* with its output as a value of *output_type*; as it is without a type, for a schema, and without an output.
 
     Raises:
+        UsageError: It is no type.
         InvalidOutput: It is another type than the run's, or the run was driven without it and a validator of its own refuses the output.
     """
     if output_type is None or isinstance(output_type, Mapping) or result.output is None:
         return result
+    with _usable(output_type):
+        adapter = TypeAdapter[Any](output_type)
     try:
-        return replace(result, output=TypeAdapter(output_type).validate_json(result.answer))
+        return replace(result, output=adapter.validate_json(result.answer))
     except ValidationError as error:
         raise InvalidOutput(
             f"run {result.run_id}: its output does not become {output_type!a:.80}: {refusal_words(error)[:500]};"

@@ -32,7 +32,8 @@ from ..runtime.run_context import Leaves, RunContext
 from .acceptance import check_unchanged
 from .arguments import check_deps, check_priced, model_of
 from .background import AsyncEvents, Events
-from .options import NOTHING_GIVEN, AnswerOptions, ResumeOptions, check_names, clean_text
+from .options import NOTHING_GIVEN, AnswerOptions, ResumeOptions, checked_options, clean_text
+from .output_type import output_schema_of
 from .runner import Acquisition, Runner, leaving
 from .subruns import asking_run, called_runs, waiting_called, waits_for_called, with_question
 
@@ -185,7 +186,8 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
     The options are those of `fsm.engine.Engine.resume`. What can be refused by the arguments alone is refused before the
     lease is taken, what depends on the run only after it: before, another driver could still change the answer.
     """
-    check_names(options, ResumeOptions.__annotations__, "resume")
+    options = checked_options(options, ResumeOptions, "a resume")
+    output_schema_of(options.get("output_type"))  # whether there is one
     answer, outcome = options.get("answer"), options.get("outcome")
     model = options.get("model")
     connections = {**(options.get("connections") or {}), **runner.settings.connections}

@@ -393,8 +393,8 @@ class Runner:
         yield self._notify(RunEnded(result.run_id, drive.run.seq - 1, result))
         if (again := self._fallback(drive)) is not None:
             yield from self.drive(leaving(again, drive.leaves), resumed=False, listening=listening)
-        elif drive.run.final and drive.run.spec.conversation:
-            self.queue.let_on(drive.run.spec.conversation)
+        elif drive.run.final:
+            self.queue.let_on(drive.run.run_id, drive.run.spec.fallback_for)
 
     async def adrive(
         self, acquire: Acquisition, *, resumed: bool, listening: bool = True
@@ -434,8 +434,8 @@ class Runner:
             again = leaving(again, drive.leaves)
             async for event in self.adrive(again, resumed=False, listening=listening):
                 yield event
-        elif drive.run.final and drive.run.spec.conversation:
-            self.queue.let_on(drive.run.spec.conversation)
+        elif drive.run.final:
+            self.queue.let_on(drive.run.run_id, drive.run.spec.fallback_for)
 
     def result(self, acquire: Acquisition, *, resumed: bool, listening: bool | None = None) -> Result:
         """Drive a run and return its result, of one that fell back that of the other run; by default only hooks listen."""

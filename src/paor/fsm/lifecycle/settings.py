@@ -152,7 +152,8 @@ class EngineSettings:
         ]
         shown = [len(shown_whole(one, documents)) == len(documents) for one in (before, spec)]
         usual = [tool.name for tool in self.offered(None, spec.task_type, documents=False)]
-        if not spec.native or shown != [True, False] or [tool.name for tool in spec.tools] != usual:
+        held = [tool.name for tool in spec.tools]
+        if not spec.native or shown != [True, False] or spec.own_tools or held != usual:
             return spec
         tools = self.offered(None, spec.task_type, documents=True)
         return spec.model_copy(update={"tools": tuple(tool.spec() for tool in tools)})

@@ -194,6 +194,7 @@ def new_run(
         policy=settings.policy,
         model=chosen.name,
         tools=tuple(tool.spec() for tool in usable),
+        own_tools=names is not None,
         templates=templates_of(settings.prompts, template, mode=mode, profile=profile)
         | ({} if whole else phase_templates(settings.machine)),
         profile=profile,
@@ -254,10 +255,12 @@ def in_turn(
         earlier: What it goes on from; returned without what the spec has of it.
     """
     inputs = [*_kept(spec, earlier), *given]
-    usual, all_of_them = (settings.offered(None, spec.task_type, documents=reads) for reads in (False, True))
     update: dict[str, Any] = {"language": spec.language or earlier.language}
-    if len(inputs) > len(given) and [tool.name for tool in spec.tools] == [tool.name for tool in usual]:
-        update["tools"] = tuple(tool.spec() for tool in all_of_them)
+    if earlier.inputs and spec.task != 0 and not spec.own_tools:  # with the tools that documents bring
+        held = {tool.name: tool for tool in spec.tools}
+        usual, whole = (settings.offered(None, spec.task_type, documents=reads) for reads in (False, True))
+        found = {tool.name: tool.spec() for tool in whole if tool.name in held or tool not in usual}
+        update["tools"] = tuple((found | held).values())
     if spec.workflow is not None:
         turns = [turn.model_dump() for turn in spec.transcript]
         earlier, said = as_transcript(earlier, turns)

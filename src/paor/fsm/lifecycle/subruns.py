@@ -35,6 +35,7 @@ from ...states.run.spec import TASK_TOOL, Mode, Spec
 from ...states.run.state import Run
 from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.profile import AUTO, Profile
+from ...tools.catalog import Catalog
 from ...tools.tool import Document, Tool, ToolContext, ToolOutput
 from ..journal.rows import RunRow, called_place
 from ..replay.restore import restore_run
@@ -42,8 +43,9 @@ from ..runtime.calls import EffectPending
 from ..runtime.result import Result
 from ..runtime.tool_context import CallContext
 from .arguments import profile_of
+from .model_facts import Pending
 from .options import NO_OPTIONS, OPTIONS, RunOptions, Use, clean_text
-from .start import WorkflowPosition, texts_of
+from .start import WorkflowPosition, new_run, texts_of
 
 if TYPE_CHECKING:
     from ..journal.reader import JournalReader
@@ -241,7 +243,9 @@ def run_tool(
             raise UsageError(f"as_tool: {own} is of one run, and each call of the tool is another one")
     if not isinstance(name, str) or not isinstance(description, str) or not description.strip():
         raise UsageError("a run as a tool needs a name, and a description of what it is for")
-    return RunTool(
+    # as its runs will be started, but for what the caller brings
+    Pending(new_run(replace(drives.settings, deps=True), bytes, description, (), (), given))
+    made = RunTool(
         name=name if "." in name else f"run.{name}",
         description=description,
         parameters=OBJECTIVE if parameters is None else parameters,
@@ -251,6 +255,8 @@ def run_tool(
         drives=drives,
         options=given,
     )
+    Catalog([made.spec()])  # its schema
+    return made
 
 
 def _not_bound(**arguments: Any) -> Any:

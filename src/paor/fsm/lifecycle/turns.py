@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractContextManager, aclosing, nullcontext, suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,7 +22,7 @@ from ..runtime.events import Event
 from ..runtime.result import Result
 from ..runtime.run_context import Leaves
 from .background import AsyncEvents, Events
-from .earlier import earlier_rounds, round_before
+from .earlier import before_start, earlier_rounds, round_before
 from .fallback import stand_in
 from .keyed_start import begin, check_same_start
 from .look import result_now
@@ -64,19 +65,20 @@ class Start:
         if self._after is not None:
             self._after = runner.journal.reader.run(self._after).run_id
         self._checked = make(Earlier(self._conversation) if self._conversation else None)
-        if self._conversation and not self.queue and not self._was_started():
+        if self._conversation and not self.queue and self._started() is None:
             round_before(runner.journal.reader, self._conversation, self._after)
 
     def _goes_on_from(self) -> Earlier:
-        if self._was_started():
-            return Earlier(self._conversation)
         reader = self._runner.journal.reader
+        if (run_id := self._started()) is not None:
+            return replace(before_start(reader, reader.spec(run_id)), conversation=self._conversation)
         base = round_before(reader, self._conversation, self._after)
         return earlier_rounds(reader, self._conversation, base)
 
-    def _was_started(self) -> bool:
-        """Return whether a start with the same key has written its run, which is gone on with then."""
-        return self._key is not None and bool(self._runner.journal.reader.runs(key=self._key, limit=1))
+    def _started(self) -> str | None:
+        """Return the run that a start with the same key has written, which is gone on with then; None while there is none."""
+        rows = self._runner.journal.reader.runs(key=self._key, limit=1) if self._key is not None else ()
+        return rows[0].run_id if rows else None
 
     def _next(self) -> Pending[NewRun]:
         return self._make(self._goes_on_from()) if self._conversation else self._checked
@@ -116,7 +118,7 @@ class Start:
 
     def _in_line(self) -> AbstractContextManager[Callable[[], bool]]:
         """Give what returns whether it is this start's turn: at once where it is not queued, or goes on with the run of its key."""
-        if not self.queue or self._was_started():
+        if not self.queue or self._started() is not None:
             return nullcontext(lambda: True)
         journal = self._runner.journal
         return Turns(journal.backend, journal.leases).waiting(self._conversation)

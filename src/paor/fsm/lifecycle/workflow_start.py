@@ -183,7 +183,9 @@ def _path_of(given: str | os.PathLike[str]) -> Path | None:
 
 def _json(given: Mapping[str, Any], what: str) -> str:
     try:
-        return json.dumps(given, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(given, ensure_ascii=False, allow_nan=False)
+        text.encode()  # no lone surrogates
+        return text
     except (TypeError, ValueError, RecursionError) as error:
         raise UsageError(f"{what}: has no JSON form ({error})") from None
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from ...states.base.errors import UsageError
 from ..journal.read_ahead import ReadAhead
 from ..journal.reader import Readable, reader_of
 from ..journal.rows import RunRow
 from .trial import Trial, TrialFinding, TrialSettings, trial
+
+_USAGE = "backtest takes an Engine and a Journal, such as backtest(engine, engine.journal)"
 
 
 def backtest(
@@ -26,19 +29,32 @@ def backtest(
         runs: Those that are tried, such as ``journal.runs(since=...)``; None for all.
 
     Raises:
+        UsageError: It was given something else than an engine, a journal and runs of it.
         JournalDamaged: The chain of a run does not hold, or a row of it cannot be read.
     """
-    for found in trials(engine, journal, runs):
+    for (found,) in trials([engine], journal, runs):
         yield from found.findings
 
 
-def trials(engine: TrialSettings, journal: Readable, runs: Sequence[RunRow] | None = None) -> Iterator[Trial]:
-    """Yield the trial of each run, the oldest first; see `backtest`."""
-    reader = reader_of(
-        journal, "backtest takes an Engine and a Journal, such as backtest(engine, engine.journal)"
-    )
+def trials(
+    engines: Sequence[TrialSettings],
+    journal: Readable,
+    runs: Sequence[RunRow] | None = None,
+    usage: str = _USAGE,
+) -> Iterator[tuple[Trial, ...]]:
+    """
+    Yield the trials of each run, the oldest first, one with each of *engines*; see `backtest`.
+
+    Raises:
+        UsageError: It was given something else than engines, a journal and runs of it; *usage* says what is expected.
+    """
+    reader = reader_of(journal, usage)
+    if not all(hasattr(engine, "trial_spec") for engine in engines):
+        raise UsageError(usage)
+    if not all(isinstance(row, RunRow) for row in runs or ()):
+        raise UsageError(f"{usage}, and runs of it, such as journal.runs(since=...)")
     with reader.snapshot() as still:
         rows = sorted(still.runs() if runs is None else runs, key=lambda row: row.run)
         ahead = ReadAhead(still.source, rows)
         for row in rows:
-            yield trial(ahead, row, engine)
+            yield tuple(trial(ahead, row, engine) for engine in engines)

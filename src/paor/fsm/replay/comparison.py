@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -86,11 +87,20 @@ def short(text: str) -> str:
     return line if len(line) <= 160 else line[:157] + "..."
 
 
+def apart(before: object, after: object) -> tuple[str, str]:
+    """Return two values as a line each of at most 160 characters and dots; of long ones what is around the place where they part."""
+    one, two = (" ".join(f"{value}".split()) for value in (before, after))
+    same = bisect_left(range(1, min(len(one), len(two)) + 1), True, key=lambda size: one[:size] != two[:size])
+    start, dots = (same - 40, "...") if same > 120 else (0, "")
+    return dots + short(one[start:]), dots + short(two[start:])
+
+
 def first_difference(old: str | bytes, new: str) -> tuple[str, str]:
     """Return the first line that differs, as recorded and as derived."""
     text = old if isinstance(old, str) else old.decode("utf-8", "replace")
     number, before, after = first_line(text.split("\n"), new.split("\n"))
-    return f"line {number}: {short(before)}", f"line {number}: {short(after)}"
+    left, right = apart(before, after)
+    return f"line {number}: {left}", f"line {number}: {right}"
 
 
 def first_line(before: list[str], after: list[str]) -> tuple[int, str, str]:
@@ -268,14 +278,14 @@ def _compare_maps(seq: int, place: str, old: dict[str, Any], new: dict[str, Any]
         return
     for name in sorted({*old, *new}):
         if old.get(name) != new.get(name):
-            yield Divergence(seq, f"{place}.{name}", short(str(old.get(name))), short(str(new.get(name))))
+            yield Divergence(seq, f"{place}.{name}", *apart(old.get(name), new.get(name)))
 
 
 def _compare_change(seq: int, body: str | bytes, derived: str) -> Iterator[Divergence]:
     try:
         old, new = orjson.loads(body), orjson.loads(derived)
     except orjson.JSONDecodeError:
-        yield Divergence(seq, "change", short(str(body)), short(derived))
+        yield Divergence(seq, "change", *apart(body, derived))
         return
     for slot in sorted({*old, *new}):
         before, after = old.get(slot), new.get(slot)
@@ -284,7 +294,7 @@ def _compare_change(seq: int, body: str | bytes, derived: str) -> Iterator[Diver
         if isinstance(before, dict) and isinstance(after, dict):
             yield from _compare_maps(seq, f"change.{slot}", before, after)
         else:
-            yield Divergence(seq, f"change.{slot}", short(str(before)), short(str(after)))
+            yield Divergence(seq, f"change.{slot}", *apart(before, after))
 
 
 # -- results and the requests of tools ----------------------------------------------------------------------------
@@ -370,9 +380,7 @@ def compare_documents(
         values |= {"mime": document.mime, "bytes": place.bytes, "digest": place.digest, "payload": place.n}
         for name, value in values.items():
             if getattr(found, name) != value:
-                yield Divergence(
-                    seq, f"documents.{number}.{name}", short(str(getattr(found, name))), short(str(value))
-                )
+                yield Divergence(seq, f"documents.{number}.{name}", *apart(getattr(found, name), value))
     for number in sorted(stored.keys() - expected.keys()):
         if row.parent_run_id is None and number < run.counters.documents:
             yield Divergence(-1, f"documents.{number}", stored[number].label, "(nothing)")

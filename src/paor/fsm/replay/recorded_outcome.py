@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import orjson
 
 from ...states.base.errors import JournalDamaged
 from ...states.records.actions import StoredText
@@ -23,6 +25,7 @@ from ...states.records.outcomes import (
 )
 from ...states.records.questions import Answer, Asking
 from ...states.run.state import Change, Run
+from ..decision.guard_context import NO_VALUES, Given
 from ..journal.payloads import Payload, recalled_text
 from ..journal.prompts import with_summary
 from ..journal.rows import Transition
@@ -34,6 +37,31 @@ class Payloads(Protocol):
     def payload(self, run: int, n: int) -> Payload:
         """Return one payload of a run."""
         ...
+
+
+class RecordedHost(NamedTuple):
+    """
+    What a row has recorded of what the host's own code gave, which may not be here.
+
+    Attributes:
+        given: Its guards, and what it set; None for a run on the standard machine.
+        fresh: Values from the engine's ``values`` port.
+    """
+
+    given: Given | None = None
+    fresh: Mapping[str, Any] = NO_VALUES
+
+
+def recorded_host(journal: Payloads, run: Run, row: Transition) -> RecordedHost:
+    """Return what *row* has recorded of the host's own; nothing of it once erased."""
+    given, fresh = None, NO_VALUES
+    if run.spec.host_machine:
+        body = journal.payload(row.run, row.change["n"]).body
+        given = Given(dict(row.guards), Change.read(body) if body is not None else Change())
+    if "values" in row.request:
+        body = journal.payload(row.run, row.request["values"]["n"]).body
+        fresh = orjson.loads(body) if body is not None else NO_VALUES
+    return RecordedHost(given, fresh)
 
 
 def recorded_outcome(journal: Payloads, run: Run, row: Transition) -> Outcome:

@@ -46,17 +46,33 @@ def restore_run(journal: JournalReader, run_id: str, last: int = 2**32 - 1) -> t
         UnknownRun: There is no such run.
         JournalDamaged: A hash does not fit, or a text that the run goes on with is not what was written.
     """
-    parts = journal.lineage(journal.run(run_id).run)
-    ends = [*(part.first_seq - 1 for part in parts[1:]), last]
-    run, head = None, b""
-    for part, end in zip(parts, ends, strict=True):
-        rows = journal.own_rows(part.run, part.first_seq, end)
+    run, parts = None, [*checked_parts(journal, journal.run(run_id).run, last)]
+    for part, rows, _ in parts:
         spec = in_force(journal.spec(part.run_id), rows, partial(_body, journal, part.run))
-        run = continue_with(run, part, spec)
-        head = check_chain(part.run_id, journal.root(part.run, head), rows)
-        run = restore(run, rows, partial(journal.change, part.run))
+        run = restore(continue_with(run, part, spec), rows, partial(journal.change, part.run))
     assert run is not None, "every run has at least its own part"
-    return run, head
+    return run, parts[-1][2]
+
+
+def checked_parts(
+    journal: JournalReader, run: int, last: int
+) -> Iterator[tuple[SharedPart, Sequence[tuple[Any, ...]], bytes]]:
+    """
+    Yield each part that a run consists of, the oldest first, with its rows and the hash of the last one, once its chain is verified.
+
+    Args:
+        journal: The journal that holds it.
+        run: Its number.
+        last: Seq of the last row to take; one of the run itself.
+
+    Raises:
+        JournalDamaged: A hash does not fit.
+    """
+    parts, head = journal.lineage(run), b""
+    for part, end in zip(parts, [*(part.first_seq - 1 for part in parts[1:]), last], strict=True):
+        rows = journal.own_rows(part.run, part.first_seq, end)
+        head = check_chain(part.run_id, journal.root(part.run, head), rows)
+        yield part, rows, head
 
 
 def _body(journal: JournalReader, run: int, place: Mapping[str, Any]) -> str | bytes | None:

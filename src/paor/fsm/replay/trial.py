@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import orjson
 from msgspec.structs import replace
 
-from ...prompts.model import prompt_bytes
+from ...prompts.model import OfferedTool, prompt_bytes
 from ...states.base.errors import ForbiddenRow, HostFunctionError, IllegalEvent, JournalDamaged
 from ...states.records.actions import Intent
 from ...states.records.outcomes import NoOutcome, Outcome, Recalled, Unaffordable, Usage
@@ -28,8 +28,8 @@ from ...states.run.phase_names import EXECUTING, FAILED
 from ...states.run.spec import Spec
 from ...states.run.state import Change, Run
 from ...tools.catalog import Catalog
-from ..decision.guard_context import NO_VALUES, Given
 from ..decision.run_resources import RunResources, offered_tools
+from ..journal.lineage import SharedPart
 from ..journal.payloads import recalled_text
 from ..journal.prompts import with_summary
 from ..journal.reader import JournalReader, damage_told
@@ -40,10 +40,10 @@ from ..machine.properties import Promises, happened
 from ..machine.summary import ASKED, after, asking
 from ..machine.updates import Decision
 from ..versioning.amendments import amend_spec
-from .comparison import Divergence, built_prompt, compare_prompt, short
+from .comparison import Divergence, apart, built_prompt, compare_prompt, short
 from .payload_window import PayloadWindow
-from .recorded_outcome import recorded_outcome
-from .restore import check_chain, continue_with
+from .recorded_outcome import RecordedHost, recorded_host, recorded_outcome
+from .restore import checked_parts, continue_with
 from .walk import UNREADABLE, request_at, spec_of_part
 
 Kind = Literal["decides", "asks", "unknown"]
@@ -102,7 +102,7 @@ class Trial:
         was: What the run has used as recorded, up to where the trial ends.
         now: What it has used in the trial, as far as that goes.
         known: Whether the trial goes as far as the run does, or to an end of its own.
-        prompts: For each finding the digest of the prompt that is made now, where it asks otherwise.
+        digests: For each finding the digest of the prompt, question or change of which `now` shows a part; empty for other findings.
     """
 
     run_id: str
@@ -110,7 +110,7 @@ class Trial:
     was: Spent
     now: Spent
     known: bool
-    prompts: tuple[bytes, ...] = ()
+    digests: tuple[bytes, ...] = ()
 
 
 class TrialSettings(Protocol):
@@ -170,7 +170,7 @@ def trial(journal: JournalReader, row: RunRow, settings: TrialSettings) -> Trial
         walk = _Walk(journal, row, settings)
         walk.go()
         used = _recorded(walk.rows if walk.whole else walk.rows[: walk.at]), walk.spent
-        return Trial(row.run_id, tuple(walk.findings), *used, walk.whole, tuple(walk.prompts))
+        return Trial(row.run_id, tuple(walk.findings), *used, walk.whole, tuple(walk.digests))
 
 
 def _recorded(rows: list[Transition]) -> Spent:
@@ -205,8 +205,8 @@ class _Walk:
 
     Attributes:
         journal, row, settings: See `trial`.
-        findings, prompts: So far; see `Trial`.
-        rows: All that were recorded.
+        findings, digests: So far; see `Trial`.
+        parts, rows: All that were recorded; parts by the number of the run that each belongs to.
         at: How many of them the trial has used, or left out.
         parted: Whether a row was decided otherwise.
         same: Whether the last one was decided as it was recorded.
@@ -217,14 +217,15 @@ class _Walk:
         kit: What rows are derived with.
         promises: What rows are held to.
         store: Payloads.
-        offers: Tools that a provider is told of, as recorded and as tried, where they are not the same.
+        offers: Tools that a provider is told of, as recorded and as tried, where they are not the same, with a digest of the latter.
     """
 
     journal: JournalReader
     row: RunRow
     settings: TrialSettings
     findings: list[TrialFinding] = field(default_factory=list)
-    prompts: list[bytes] = field(default_factory=list)
+    digests: list[bytes] = field(default_factory=list)
+    parts: dict[int, SharedPart] = field(default_factory=dict)
     rows: list[Transition] = field(default_factory=list)
     at: int = 0
     parted: bool = False
@@ -236,19 +237,16 @@ class _Walk:
     kit: RunResources = field(init=False)
     promises: Promises = field(init=False)
     store: PayloadWindow = field(init=False)
-    offers: tuple[str, str] | None = None
+    offers: tuple[str, str, bytes] | None = None
 
     def go(self) -> None:
         """Walk to the end of the run, or of what was recorded."""
         self.store = PayloadWindow(self.journal, intact=True)
-        parts = self.journal.lineage(self.row.run)
-        head, lasts = b"", [*(part.first_seq - 1 for part in parts[1:]), self.row.head_seq]
-        for part, last in zip(parts, lasts, strict=True):
-            rows = self.journal.own_rows(part.run, part.first_seq, last)
-            head = check_chain(part.run_id, self.journal.root(part.run, head), rows)
+        for part, rows, _ in checked_parts(self.journal, self.row.run, self.row.head_seq):
+            self.parts[part.run] = part
             self.rows += map(transition_of, rows)
         try:
-            first = self._hand_over(None, parts[0].run)
+            first = self._hand_over(None, next(iter(self.parts)))
             self.promises = Promises(self.settings.never, machine_of(first, self.kit))
             run: Run | None = first
             while run is not None and not run.final:
@@ -263,7 +261,7 @@ class _Walk:
 
     def _hand_over(self, run: Run | None, number: int) -> Run:
         """Return the run that goes on with the part of run *number*."""
-        part = next(part for part in self.journal.lineage(self.row.run) if part.run == number)
+        part = self.parts[number]
         spec = spec_of_part(self.journal, part.run_id)
         if spec is None:
             raise _Unknown("erased", "what it was started with is needed")
@@ -277,12 +275,14 @@ class _Walk:
         if tried.native and (spec.tools, spec.policy) != (tried.tools, tried.policy):
             recorded = offered_tools(Catalog(spec.tools), spec)
             was, now = (
-                {tool.name: tool for tool in tools}
+                {tool.name: _wire(tool) for tool in tools}
                 for tools in (recorded, offered_tools(self.kit.catalog, tried))
             )
             changed = next((name for name in (*was, *now) if was.get(name) != now.get(name)), None)
             if changed is not None:
-                self.offers = short(f"tool {was.get(changed)}"), short(f"tool {now.get(changed)}")
+                told = apart(was.get(changed, "(none)"), now.get(changed, "(none)"))
+                digest = _digest("\0".join(now.values()))
+                self.offers = f"tool {changed}: {told[0]}", f"tool {changed}: {told[1]}", digest
         return tried
 
     def _compile(self, spec: Spec) -> None:
@@ -336,8 +336,7 @@ class _Walk:
         """Return the run after *row*, as it is decided now."""
         if not self._fits(run, request, row):  # such as a budget that is used up before the recorded request
             return self._decide(run, row, request, self._needless(run, request), Moment(run.at, 0))
-        if self._wants_values(run, row):
-            raise _Unknown("no values of the host", "guards look at values of the host")
+        self._need_values(run, row)
         *beside, own = with_summary(row)
         block, summary, seen = asking(run, request, self.kit), None, run
         if block is not None and not beside:
@@ -371,20 +370,16 @@ class _Walk:
         moment: Moment,
         summary: Outcome | None = None,
     ) -> Run | None:
-        given: Given | None = None
-        fresh: Mapping[str, Any] = NO_VALUES
-        if row is not None and run.spec.host_machine:
-            given = Given(dict(row.guards), self._change(row))
-            if "values" in row.request:
-                fresh = orjson.loads(self.store.payload(run.number, row.request["values"]["n"]).body or "{}")
+        given, fresh = recorded_host(self.store, run, row) if row is not None else RecordedHost()
         try:
             found = decide(run, outcome, moment, self.kit, request, given=given, fresh=fresh, summary=summary)
             self.promises.check(run, found)
         except (HostFunctionError, IllegalEvent, ForbiddenRow) as error:
             seq = row.seq if row is not None else run.seq
-            own = machine_of(run, self.kit).host.guards
-            name = next((guard for guard in own if f" {guard} " in f"{error} "), "")
-            self._tell("decides", seq, _place(run, row), name, _led(row), short(str(error)))
+            told = f"{error}".partition(": ")[2]  # before it the run and its row
+            guards = machine_of(run, self.kit).host.guards
+            name = next((guard for guard in guards if told.startswith(f"the host's function {guard} ")), "")
+            self._tell("decides", seq, _place(run, row), name, _led(row), short(told))
             self.whole = False
             return None
         self.promises.note(happened(run, found))
@@ -420,16 +415,17 @@ class _Walk:
         own = ("answer",) if row.dest == FAILED else ()  # paor's own words on why it failed
         names = sorted({*old, *new} - _WORDS.union(own))
         differ = [name for name in names if _bare(old, name) != _bare(new, name)]
-        self.same = not differ
+        self.same = not differ and words[0] == words[1]
         if self.parted:
             return
         if differ:
-            was, now = (f"{differ[0]}: {short(_text(item.get(differ[0])))}" for item in (old, new))
-            self._tell("decides", row.seq, _place(run, row), "", was, now)
+            texts = _text(old.get(differ[0])), _text(new.get(differ[0]))
+            was, now = (f"{differ[0]}: {text}" for text in apart(*texts))
+            self._tell("decides", row.seq, _place(run, row), "", was, now, _digest(texts[1]))
             self.parted = True
         elif words[0] != words[1]:
-            was, now = (short(str(item)) for item in words)
-            self._tell("asks", row.seq, _place(run, row), "", was, now)
+            asked = f"{words[1]}"
+            self._tell("asks", row.seq, _place(run, row), "", *apart(f"{words[0]}", asked), _digest(asked))
 
     def _guard(self, run: Run, row: Transition, found: Decision) -> str:
         """Return the guard for which another row is taken than *row*."""
@@ -461,8 +457,7 @@ class _Walk:
         differences = compare_prompt(self.store, run, self.rows, row, request, messages, whole=whole)
         first = next(iter(differences), None)
         if isinstance(first, Divergence):
-            text = "\0".join(message.body for message in messages)
-            digest = sha256(text.encode("utf-8", "surrogatepass")).digest()
+            digest = _digest("\0".join(message.body for message in messages))
             self._tell("asks", row.seq, _place(run, row), "", first.expected, first.found, digest)
         elif first is None and self.offers is not None:
             self._tell("asks", row.seq, _place(run, row), "", *self.offers)
@@ -495,8 +490,8 @@ class _Walk:
         """Return whether *row* has asked for the same: with the recorded settings the prompt would be the recorded one."""
         if "summary" in row.request or asking(run, request, self.kit) is not None:
             return False
-        kit = RunResources(self.recorded)
-        run = run.under(self.recorded)
+        run = run.under(self.recorded)  # but for what its first phase has chosen
+        kit = RunResources(run.spec)
         messages, whole = built_prompt(self.store, kit, run, row, request)
         differences = compare_prompt(self.store, run, self.rows, row, request, messages, whole=whole)
         return next(iter(differences), None) is None
@@ -504,7 +499,8 @@ class _Walk:
     def _intent(self) -> Intent | None:
         """Return the call that the recorded run was about to make at the coming row."""
         for row in reversed(self.rows[: self.at]):
-            if intent := self._change(row).intent:
+            body = self.store.payload(row.run, row.change["n"]).body
+            if intent := Change.read(body or "{}").intent:
                 return intent
         return None
 
@@ -523,7 +519,8 @@ class _Walk:
     def _needless(self, run: Run, request: Request) -> Outcome:
         """Return the outcome of a request that needs nothing from outside; of any other it was not recorded."""
         row = self._coming()
-        if run.memory.question is None and not self._wants_values(run, None):
+        if run.memory.question is None:
+            self._need_values(run, None)
             if isinstance(request, Recall):
                 bodies = [self.store.payload(run.number, place.n).body for place in request.payloads]
                 if None in bodies:
@@ -533,13 +530,14 @@ class _Walk:
                 return NoOutcome()
         raise _Unknown(_had(row), _need(run, request))
 
-    def _wants_values(self, run: Run, row: Transition | None) -> bool:
-        """Return whether rows that are tried now look at values of the host that were not recorded."""
-        if not run.spec.host_machine or (row is not None and "values" in row.request):
-            return False
+    def _need_values(self, run: Run, row: Transition | None) -> None:
+        """Raise `_Unknown` where rows that are tried now look at values of the host that were not recorded."""
         machine = machine_of(run, self.kit)
+        if not machine.host.fresh or (row is not None and "values" in row.request):
+            return
         tried = machine.rows_of(run.state, waiting=run.memory.question is not None)
-        return any(item.trigger in machine.host.fresh for item in tried)
+        if any(item.trigger in machine.host.fresh for item in tried):
+            raise _Unknown("no values of the host", "guards look at values of the host")
 
     def _priced(self, outcome: Any, row: Transition) -> Any:
         """Return an outcome with what its tokens cost now, where the model that is tried is the recorded one."""
@@ -550,16 +548,13 @@ class _Walk:
             return outcome
         return replace(outcome, usage=replace(usage, cost_micro=price.of(usage)))
 
-    def _change(self, row: Transition) -> Change:
-        return Change.read(self.store.payload(row.run, row.change["n"]).body or "{}")
-
     # -- what is told ----------------------------------------------------------------------------------------------
 
     def _tell(
-        self, kind: Kind, seq: int, row: str, guard: str, was: str, now: str, prompt: bytes = b""
+        self, kind: Kind, seq: int, row: str, guard: str, was: str, now: str, digest: bytes = b""
     ) -> None:
         self.findings.append(TrialFinding(self.row.run_id, seq, kind, row, guard, was, now))
-        self.prompts.append(prompt)
+        self.digests.append(digest)
 
 
 def _place(run: Run, row: Transition | None) -> str:
@@ -596,6 +591,14 @@ def _bare(change: Mapping[str, Any], name: str) -> Any:
         if isinstance(found, dict)
         else found
     )
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _wire(tool: OfferedTool) -> str:
+    return orjson.dumps([tool.description, tool.schema], default=dict, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _text(value: Any) -> str:

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
-import orjson
 from pydantic import ValidationError
 
 from ...states.base.errors import Erased, JournalDamaged, PaorError, ReplayDiverged, UsageError
@@ -22,7 +21,7 @@ from ...states.records.outcomes import Ended
 from ...states.records.requests import NOTHING, Request
 from ...states.run.spec import Spec
 from ...states.run.state import Change, Run
-from ..decision.guard_context import NO_VALUES, Given, GuardContext
+from ..decision.guard_context import GuardContext
 from ..decision.host_machine import Unbound, recorded_phases
 from ..decision.run_resources import RunResources
 from ..journal.lineage import SharedPart
@@ -45,7 +44,7 @@ from .comparison import (
     short,
 )
 from .payload_window import PayloadWindow
-from .recorded_outcome import recorded_outcome
+from .recorded_outcome import recorded_host, recorded_outcome
 from .restore import changed, continue_with
 
 
@@ -281,7 +280,7 @@ class ReplayWalk:
             outcome = recorded_outcome(self.store, run, row)
             sure = not self.store.missed
             moment = Moment(row.at, row.time_us - run.counters.time_us)
-            given, fresh = self._given(run, row), self._fresh(run, row)
+            given, fresh = recorded_host(self.store, run, row)
             derived = decide(
                 run, outcome, moment, self.kit, request, given=given, fresh=fresh, summary=summary
             )
@@ -298,21 +297,6 @@ class ReplayWalk:
                 self._tell(item, sure=sure)
             decision = derived
         return decision if sure and not self.adrift else None
-
-    def _given(self, run: Run, row: Transition) -> Given | None:
-        """Return what the row has recorded, for a machine of a host whose code may not be here."""
-        if not run.spec.host_machine:
-            return None
-        body = self.store.payload(run.number, row.change["n"]).body
-        return Given(dict(row.guards), Change.read(body) if body is not None else Change())
-
-    def _fresh(self, run: Run, row: Transition) -> Mapping[str, Any]:
-        """Return the host's values that were journaled with the row."""
-        if "values" not in row.request:
-            return NO_VALUES
-        body = self.store.payload(run.number, row.request["values"]["n"]).body
-        found: dict[str, Any] = orjson.loads(body) if body is not None else {}
-        return found
 
     def _tell_unbound(self, run: Run, row: Transition) -> None:
         """Note what of a row is the host's code alone to derive, and that code is not here."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ...prompts.clients.settings import environment_secrets
@@ -62,8 +62,6 @@ class JournalView:
 
     def clean(self, part: dict[str, Any]) -> dict[str, Any]:
         """Return a part without the keys of the environment."""
-        if not self._scrub.spans("\0".join(_texts(part)) if self._scrub else ""):
-            return part
         cleaned: dict[str, Any] = scrubbed(part, self._scrub)
         return cleaned
 
@@ -118,16 +116,3 @@ class JournalView:
         rows = self.journal.runs(status="waiting")
         found = {(item["run"], item["seq"]): item for row in rows if (item := self.wait(row))}
         return list(found.values())
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield every text of JSON data."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        yield from value
-        for item in value.values():
-            yield from _texts(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item)

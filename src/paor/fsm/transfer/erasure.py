@@ -17,6 +17,7 @@ from ..journal.erasure_log import REASON, chained_erasure, ranges_text
 from ..journal.leases import now_us
 from ..journal.record import canonical
 from ..journal.rows import RunRow, StoredDocument
+from ..journal.run_queue import RunQueue
 from .erasure_plan import ErasurePlan, documents_named, named_with, plan_document
 from .later_rounds import doom_copies
 
@@ -116,7 +117,9 @@ def erase(
         for run, numbers in doomed.items():
             rule = selection.rule() | ({} if run == row.run else {"of": row.run_id})
             _erase_payloads(journal, writer, run, numbers, rule, reason, at)
-    erased = dict(zip(_ids(journal, doomed), (len(doomed[run]) for run in sorted(doomed)), strict=True))
+    names = _ids(journal, doomed)
+    RunQueue(journal.backend).let_on(*names)  # a round that is erased is waited for no more
+    erased = dict(zip(names, (len(doomed[run]) for run in sorted(doomed)), strict=True))
     kept = _ids(journal, [run for run, numbers in plan.doomed.items() if numbers and run not in doomed])
     return ErasureResult(row.run_id, erased, kept, scrub and journal.scrub())
 

@@ -12,7 +12,7 @@ import base64
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -323,10 +323,21 @@ def _pattern(forms: Iterable[str], more: Iterable[str] = ()) -> re.Pattern[str] 
 
 def scrubbed(value: Any, scrub: Scrubber) -> Any:
     """Return JSON data without the keys of the environment; numbers and what they stand in are left as they are."""
+    return _cleaned(value, scrub) if scrub and scrub.spans("\0".join(_texts(value))) else value
+
+
+def _cleaned(value: Any, scrub: Scrubber) -> Any:
     if isinstance(value, str):
         return scrub(value)
     if isinstance(value, dict):
-        return {scrub(name): scrubbed(item, scrub) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [scrubbed(item, scrub) for item in value]
-    return value
+        return {scrub(name): _cleaned(item, scrub) for name, item in value.items()}
+    return [_cleaned(item, scrub) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text of JSON data."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list | tuple):
+        for item in (*value, *value.values()) if isinstance(value, dict) else value:
+            yield from _texts(item)

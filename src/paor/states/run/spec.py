@@ -138,6 +138,7 @@ class Spec(BaseModel):
         limits: Bounds and budgets.
         policy: What the host allows.
         tools: The catalog offered to this run, in order.
+        own_tools: Whether this run brought the choice of them itself.
         templates: Prompt templates by name, as they were at the start.
         own_templates: Names of those that this run brought itself.
         host_templates: Names of those that its engine was given; the others are paor's.
@@ -192,6 +193,7 @@ class Spec(BaseModel):
     limits: Limits = Field(default_factory=Limits)
     policy: Policy = Field(default_factory=Policy)
     tools: tuple[ToolSpec, ...] = ()
+    own_tools: bool = False
     templates: Annotated[dict[str, str], SEALED] = Field(default_factory=SealedDict)
     own_templates: tuple[str, ...] = ()
     host_templates: tuple[str, ...] = ()
