@@ -16,6 +16,7 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,13 @@ NAMES = " ".join(
 )
 _SMART = f"<dgm:dataModel {NAMES}><dgm:ptLst><dgm:pt><dgm:t><a:p><a:r><a:t>smart words</a:t></a:r></a:p></dgm:t></dgm:pt></dgm:ptLst></dgm:dataModel>"
 
+_CHART = (
+    f"<c:chartSpace {NAMES}><c:chart><c:title><c:tx><c:rich><a:p><a:r><a:t>Sold by month</a:t></a:r></a:p></c:rich></c:tx></c:title>"
+    "<c:plotArea><c:lineChart><c:ser><c:tx><c:v>Sales</c:v></c:tx><c:cat><c:numRef><c:numCache><c:formatCode>d/m/yy</c:formatCode>"
+    '<c:pt idx="0"><c:v>46143</c:v></c:pt></c:numCache></c:numRef></c:cat><c:val><c:numRef><c:numCache>'
+    '<c:pt idx="0"><c:v>1.5</c:v></c:pt></c:numCache></c:numRef></c:val></c:ser></c:lineChart></c:plotArea></c:chart></c:chartSpace>'
+)
+
 
 def _p(inner: str, look: str = "") -> str:
     return f"<w:p>{f'<w:pPr>{look}</w:pPr>' if look else ''}{inner}</w:p>"
@@ -146,7 +154,7 @@ _DOCX = {
     "formula": _p("<m:oMath><m:r><m:t>x=</m:t></m:r><m:r><m:t>y</m:t></m:r></m:oMath>"),
     "picture": _p("<w:r><w:drawing><a:graphic><pic:pic/></a:graphic></w:drawing></w:r>"),
     "words": _p('<w:r><w:drawing><wp:docPr id="1" name="x" descr="a red pump"/></w:drawing></w:r>'),
-    "chart": _p('<w:r><w:drawing><c:chart r:id="none"/></w:drawing></w:r>'),
+    "chart": _p('<w:r><w:drawing><c:chart r:id="chart"/></w:drawing></w:r>'),
     "drawing": _p('<w:r><w:drawing><dgm:relIds r:dm="smart"/></w:drawing></w:r>'),
     "embedded": _p("<w:r><w:object><o:OLEObject/></w:object></w:r>"),
 }  # fmt: skip
@@ -182,8 +190,10 @@ def docx(features: Features) -> bytes:
         "_rels/.rels": f'<Relationships xmlns="{_RELS}"><Relationship Id="r" Type="{_OFFICE}/officeDocument" Target="word/document.xml"/></Relationships>',
         "word/document.xml": f"<w:document {NAMES}><w:body>{body}</w:body></w:document>",
         "word/_rels/document.xml.rels": f'<Relationships xmlns="{_RELS}">{relations}'
-        f'<Relationship Id="smart" Type="{_OFFICE}/diagramData" Target="smart.xml"/></Relationships>',
+        f'<Relationship Id="smart" Type="{_OFFICE}/diagramData" Target="smart.xml"/>'
+        f'<Relationship Id="chart" Type="{_OFFICE}/chart" Target="charts/chart1.xml"/></Relationships>',
         "word/smart.xml": _SMART,
+        "word/charts/chart1.xml": _CHART,
         **{f"word/{name}.xml": text for name, text in inner.items()},
     })  # fmt: skip
 
@@ -228,6 +238,7 @@ def xlsx(features: Features) -> bytes:
     if "chart" in features:
         chart = book.add_chart({"type": "line"})
         chart.add_series({"values": "=Plan!$A$1:$A$2"})
+        chart.set_title({"name": "Sold by month"})
         sheet.insert_chart("F30", chart)
     book.close()
     data = written.getvalue()
@@ -296,6 +307,10 @@ def pptx(features: Features) -> bytes:
         data.categories = ["May"]
         data.add_series("Sales", (1.5,))
         slide.shapes.add_chart(XL_CHART_TYPE.LINE, *at, data)
+    if "design" in features:
+        design = slide.slide_layout._element.cSld.spTree
+        design.append(deepcopy(slide.shapes[0]._element))
+        design[-1].txBody.p_lst[0].r_lst[0].text = "design words"
     if "media" in features:
         movie = slide.shapes.add_movie(io.BytesIO(b"film"), *at, poster_frame_image=io.BytesIO(png()))
         if "picture" not in features:
@@ -338,7 +353,7 @@ _OPEN = "urn:oasis:names:tc:opendocument:xmlns:"
 _OPEN_NAMES = " ".join(
     [
         *(f'xmlns:{name}="{_OPEN}{name}:1.0"' for name in ("office", "text", "table", "style", "form", "presentation")),
-        f'xmlns:draw="{_OPEN}drawing:1.0" xmlns:svg="{_OPEN}svg-compatible:1.0" xmlns:dc="http://purl.org/dc/elements/1.1/"',
+        f'xmlns:draw="{_OPEN}drawing:1.0" xmlns:svg="{_OPEN}svg-compatible:1.0" xmlns:xlink="http://www.w3.org/1999/xlink" xmlns:dc="http://purl.org/dc/elements/1.1/"',
     ]
 )  # fmt: skip
 _LEVELS = "".join(
@@ -390,10 +405,19 @@ _CHANGES = (
     "<text:deletion><text:p>removed words</text:p></text:deletion></text:changed-region></text:tracked-changes>"
 )
 _INNER = {
-    "formula": '<math xmlns="http://www.w3.org/1998/Math/MathML"/>',
-    "chart": f'<chart:chart xmlns:chart="{_OPEN}chart:1.0"/>',
+    "formula": '<math xmlns="http://www.w3.org/1998/Math/MathML"><mi>x</mi><mo>=</mo><mi>y</mi></math>',
+    "chart": f'<chart:chart xmlns:chart="{_OPEN}chart:1.0" {_OPEN_NAMES}><chart:title><text:p>Sold by month</text:p></chart:title>'
+    f'<table:table table:name="local-table"><table:table-row>{_odf_cell("Sales")}<table:table-cell office:value="1.5"/></table:table-row>'
+    "</table:table></chart:chart>",
     "embedded": "<other/>",
 }
+
+
+def _objects(features: Features) -> str:
+    objects = (
+        f'<draw:object xlink:href="./Object {name}"/>' for name in ("formula", "chart") if name in features
+    )
+    return f"<text:p><draw:frame>{''.join(objects)}</draw:frame></text:p>"
 
 
 def _opendocument(kind: str, body: str, features: Features) -> bytes:
@@ -413,7 +437,9 @@ def _opendocument(kind: str, body: str, features: Features) -> bytes:
 def odt(features: Features) -> bytes:
     """Return a text document."""
     body = f"<text:p>{PLAIN}</text:p>" + "".join(text for name, text in _ODT.items() if name in features)
-    return _opendocument("odt", (_CHANGES if "changed" in features else "") + body, features)
+    return _opendocument(
+        "odt", (_CHANGES if "changed" in features else "") + body + _objects(features), features
+    )
 
 
 def ods(features: Features) -> bytes:
@@ -428,6 +454,11 @@ def ods(features: Features) -> bytes:
         rows += f"<table:table-row>{_odf_cell('01067')}{_odf_cell('18.450,50 €')}</table:table-row>"
     if "words" in features:
         rows += f"<table:table-row><table:table-cell>{_ODT['words']}</table:table-cell></table:table-row>"
+    if "computed" in features:
+        rows += '<table:table-row><table:table-cell office:value="12.5"/></table:table-row>'
+    if "day" in features:
+        rows += '<table:table-row><table:table-cell office:date-value="2026-05-01"><text:p>01.05.26</text:p></table:table-cell></table:table-row>'
+    rows += f"<table:table-row><table:table-cell>{_objects(features)}</table:table-cell></table:table-row>"
     if "picture" in features:
         rows += "<table:table-row><table:table-cell><draw:frame><draw:image/></draw:frame></table:table-cell></table:table-row>"
     return _opendocument("ods", f'<table:table table:name="Plan">{rows}</table:table>', features)
@@ -443,6 +474,7 @@ def odp(features: Features) -> bytes:
     body += _REMARK if "comment" in features else ""
     if "speaker" in features:
         body += "<presentation:notes><text:p>speaker words</text:p></presentation:notes>"
+    body += _objects(features)
     body = f"<draw:page>{body}</draw:page>"
     if "hidden" in features:
         body += '<draw:page draw:style-name="hide"><text:p>hidden words</text:p></draw:page>'

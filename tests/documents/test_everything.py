@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import re
+import zipfile
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ..support.effort import examples
-from .everything import FEATURES, FORMATS, MAKERS, PLAIN
+from .everything import FEATURES, FORMATS, MAKERS, PLAIN, packed
 from .inside import Converted, convert
 
 
@@ -28,6 +32,24 @@ def problems(form: str, features: set[str]) -> list[str]:
             if key in told and there != (name in features):
                 wrong.append(f"{name} is {'' if there else 'not '}{key}")
     return wrong
+
+
+@pytest.mark.parametrize("form", ["docx", "xlsx", "pptx"])
+def test_the_strict_form_of_an_office_file_reads_as_the_usual_one(form: str) -> None:
+    """Its namespaces are others (ISO 29500); programs save it on request."""
+    usual = MAKERS[form](set(FORMATS[form]))
+    with zipfile.ZipFile(io.BytesIO(usual)) as archive:
+        parts = {
+            name: re.sub(
+                rb"http://schemas.openxmlformats.org/(?!package|markup)(\w+)/2006/",
+                rb"http://purl.oclc.org/ooxml/\1/",
+                archive.read(name),
+            )
+            for name in archive.namelist()
+        }
+    strict = packed({**parts})
+    assert strict != usual
+    assert convert(f"a.{form}", strict) == convert(f"a.{form}", usual)
 
 
 def test_the_table_is_about_every_format_and_feature() -> None:

@@ -78,6 +78,18 @@ def test_word_document_is_checked_before_it_is_opened() -> None:
     assert failure("a.docx", changed_zip(good, word__document_xml=deep)).message.endswith("to be read")
 
 
+def test_a_list_may_label_a_level_in_its_own_way() -> None:
+    """Word writes it so when somebody changes the numbers of one list only."""
+    data = everything.docx({"number"})
+    own = (
+        '<w:lvlOverride w:ilvl="1"><w:lvl w:ilvl="1"><w:start w:val="1"/><w:numFmt w:val="upperLetter"/>'
+        '<w:lvlText w:val="%2)"/></w:lvl></w:lvlOverride></w:num>'
+    )
+    changed = everything.part(data, "word/numbering.xml").replace("</w:num>", own)
+    text = convert("a.docx", everything.packed({"word/numbering.xml": changed}, data)).text
+    assert re.findall(r"(?m)^\S+(?= )", text)[1:] == ["1.", "A)", "2.", "A)"]
+
+
 def test_notes_are_looked_up_in_a_part_that_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A book of 800 notes took five seconds when each of them was looked for in the part anew."""
     several = 30

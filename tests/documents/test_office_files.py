@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import email.message
 import io
+import re
 import zipfile
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,10 +19,12 @@ import docx
 import openpyxl
 import pptx
 import pytest
+from lxml import etree
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
 
+from . import everything
 from .inside import MIME as MAIL
 from .inside import Converted, convert, sniff_mime
 from .inside import docx_module as convert_office
@@ -175,6 +179,29 @@ def test_office_files_are_checked_before_they_are_opened(name: str) -> None:
     assert failure(name, workbook([]) if name == "a.xlsx" else deck()).code in ("empty", "broken")
 
 
+def test_a_workbook_that_openpyxl_does_not_open_is_read_all_the_same() -> None:
+    """Other programs leave out the names of styles, or announce a part for texts that they do not write."""
+    data = workbook([[1, 2.5]])
+    styles = re.sub(' name="Normal"', "", everything.part(data, "xl/styles.xml"))
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        bare = {name: archive.read(name) for name in archive.namelist() if name != "xl/sharedStrings.xml"}
+    for changed in (everything.packed({"xl/styles.xml": styles}, data), everything.packed({**bare})):
+        assert convert("a.xlsx", changed).text == "## Sheet\n\n| 1 | 2.5 |\n| --- | --- |"
+
+
+def test_cells_show_characters_that_are_written_as_codes_and_powers_of_ten() -> None:
+    """XML cannot hold every character; a number with a power of ten is rounded as any other."""
+    book = openpyxl.Workbook()
+    book.active["A1"] = "Rich_x0041_ _x20_"
+    book.active["B1"] = 123456
+    book.active["B1"].number_format = "0.00E+00"
+    written = io.BytesIO()
+    book.save(written)
+    found = convert("a.xlsx", written.getvalue())
+    assert "| RichA _x20_ | 1.23E+05 |" in found.text
+    assert found.notes == ("numbers rounded as the sheet shows them: 1",)
+
+
 # -- slides ----------------------------------------------------------------------------------------------------------
 
 
@@ -186,6 +213,50 @@ def test_every_part_of_a_slide_comes_through() -> None:
     )
     assert "|  | May | June |\n| --- | --- | --- |\n| Sales | 1.5 |  |" in text
     assert "- grouped" in text and "Notes: say this" in text and "## Slide 2: Money" in text
+
+
+@pytest.mark.parametrize("form", ["docx", "pptx"])
+def test_a_chart_and_what_refers_to_it_have_bounds(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A point of a series may have any number, and a file may show one chart a thousand times."""
+    point = '<c:pt idx="999"><c:v>1</c:v></c:pt>'
+    series = f"<c:ser><c:val><c:numRef><c:numCache>{point}</c:numCache></c:numRef></c:val></c:ser>"
+    chart = f"<c:chartSpace {everything.NAMES}>{series * 2000}</c:chartSpace>"
+    data = everything.MAKERS[form]({"chart"})
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        name = next(name for name in archive.namelist() if re.search(r"/charts/chart\d+\.xml", name))
+    found = convert(f"a.{form}", everything.packed({name: chart}, data))
+    assert "(more is left out)" in found.text and len(found.text) < 100_000
+    main, item = {"docx": ("word/document.xml", "w:p"), "pptx": ("ppt/slides/slide1.xml", "p:graphicFrame")}[
+        form
+    ]
+    shown = next(
+        part
+        for part in re.findall(f"<{item}>.*?</{item}>", everything.part(data, main), re.DOTALL)
+        if "chart" in part
+    )
+    many = everything.packed(
+        {name: chart, main: everything.part(data, main).replace(shown, shown * 1000)}, data
+    )
+    monkeypatch.setattr({"docx": convert_office, "pptx": convert_slides}[form], "CHARS_MAX", 400_000)
+    if form == "docx":
+        assert failure("a.docx", many).code == "too_large"
+    else:
+        assert "larger than what is read" in convert("a.pptx", many).notes[0]
+
+
+def test_of_a_shape_in_two_forms_the_newer_one_is_read() -> None:
+    """PowerPoint writes one for itself and one for older programs."""
+    data = deck("Plan")
+    name = "ppt/slides/slide1.xml"
+    root = etree.fromstring(everything.part(data, name).encode())
+    space = "http://schemas.openxmlformats.org/markup-compatibility/2006"
+    for shape in list(root[0][0])[3:]:
+        both = etree.SubElement(shape.getparent(), f"{{{space}}}AlternateContent")
+        for form in ("Choice", "Fallback"):
+            etree.SubElement(both, f"{{{space}}}{form}").append(deepcopy(shape))
+        shape.getparent().remove(shape)
+    changed = everything.packed({name: etree.tostring(root)}, data)
+    assert convert("a.pptx", changed) == convert("a.pptx", data)
 
 
 def test_a_deck_is_cut_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:

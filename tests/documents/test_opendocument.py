@@ -25,6 +25,7 @@ SPACES = " ".join(
         "pres": "presentation",
     }.items()
 )
+SPACES += ' xmlns:xlink="http://www.w3.org/1999/xlink"'
 
 
 def packed(**parts: str) -> bytes:
@@ -139,11 +140,23 @@ def test_what_is_repeated_has_a_bound(rows: list[str]) -> None:
 def test_slides_are_numbered_and_their_notes_named() -> None:
     """A deck without any text is empty."""
     page = "<draw:page><draw:frame><text:p>{}</text:p></draw:frame><pres:notes><text:p>{}</text:p></pres:notes></draw:page>"
-    deck = page.format("Plan", "Say hello") + page.format("Money", "")
+    deck = page.format("Plan", "Say hello") + page.format("Money", "") + page.format("End", "")
     found = convert("a.odp", document(deck, SLIDES, "presentation"))
-    assert found.text == "## Slide 1\n\nPlan\n\nNotes: Say hello\n\n## Slide 2\n\nMoney"
+    assert found.text == "## Slide 1\n\nPlan\n\nNotes: Say hello\n\n## Slide 2\n\nMoney\n\n## Slide 3\n\nEnd"
     with pytest.raises(ConversionError, match="holds no text"):
         convert("a.odp", document(page.format("", ""), SLIDES, "presentation"))
+
+
+def test_embedded_parts_are_read_once_and_where_they_are() -> None:
+    """A file that refers to one of them many times is no longer for it; one that nothing refers to, or within another, is counted."""
+    part = document("<text:p>inner</text:p>")
+    with zipfile.ZipFile(io.BytesIO(part)) as archive:
+        inner = archive.read("content.xml").decode()
+    frame = '<draw:frame><draw:object xlink:href="./A"/></draw:frame>'
+    parts = {"A/content.xml": inner, "B/content.xml": inner, "A/C/content.xml": inner}
+    found = convert("a.odt", document(f"<text:p>first</text:p>{frame * 3}<text:p>last</text:p>", **parts))
+    assert found.text == "first\n\ninner\n\nlast"
+    assert found.notes == ("embedded files or objects, left out: 2",)
 
 
 def test_the_text_of_a_file_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:

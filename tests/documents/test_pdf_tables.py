@@ -115,6 +115,25 @@ HEAD = [[PageCell("20", 30, 40, 800, 10), PageCell("Manual", 200, 230, 800, 10),
         [PageCell("V", 30, 40, 780, 10), PageCell("303", 400, 420, 780, 10)]]  # fmt: skip
 
 
+def test_the_numbered_lines_of_a_form_are_rows_of_their_own() -> None:
+    """They stand as close as the lines of one cell; a number at their begin, and often the same at their end, tells them apart."""
+    labels = ["8", "9a", "9b", "10"]
+    texts = ["Wages and tips", "Taxable interest", "Tax-exempt interest", "Dividends"]
+    parts = ["d", "", "", ""]  # numbers in the first column begin a row in any case
+    columns = [(parts, 20.0), (labels, 40.0), (texts, 60.0), (labels, 400.0)]
+    lines = [
+        [
+            PageCell(words[at], x, x + 5.0 * len(words[at]), 700 - 11.9 * at, 9.0)
+            for words, x in columns
+            if words[at]
+        ]
+        for at in range(4)
+    ]
+    ((begin, end, rows),) = pdf_tables(lines)
+    assert (begin, end) == (0, 4)
+    assert [tuple(row.cells) for row in rows] == list(zip(parts, labels, texts, labels, strict=True))
+
+
 @pytest.mark.parametrize("lines", [PROSE, LIST, PAIR, HEAD], ids=["prose", "list", "pairs", "head"])
 def test_what_is_no_table_is_none(lines: list[list[PageCell]]) -> None:
     """Text in two columns, a numbered list, pairs that are lines already, a page's header with a line below it."""

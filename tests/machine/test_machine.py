@@ -288,12 +288,15 @@ def test_a_transition_is_taken_exactly_where_its_guards_hold(row: Row) -> None:
 
 
 LIBRARY = {
-    "Event": ("trigger", "_trigger", "_process", "_is_valid_source"),
+    "Event": ("_process",),
     "Transition": ("_change_state",),
     "Condition": ("check",),
-    "Machine": ("_process", "callbacks", "get_state", "set_state", "get_model_state"),
+    "Machine": ("callbacks", "get_state", "set_state"),
 }
-"""What `transitions` does to take a transition; in place of `Transition.execute` with its callbacks is one without."""
+"""
+What `transitions` does to take a transition. In place of `Event.trigger` with its queue, and of `Transition.execute` with its callbacks, are
+some without.
+"""
 
 
 @pytest.mark.parametrize(
@@ -302,7 +305,7 @@ LIBRARY = {
 def test_no_decision_is_made_without_the_library(
     part: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`transitions` triggers the event, tries the transitions, checks the conditions and takes the first that fits; without it a run fails."""
+    """`transitions` tries the transitions, checks the conditions and takes the first that fits; without it a run fails."""
 
     def broken(*given: object, **named: object) -> None:
         raise ZeroDivisionError("the library was used")

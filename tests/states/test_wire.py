@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -17,7 +18,11 @@ from paor.states.base.wire import Stored
 from paor.states.records.actions import DocumentRef, Intent, Preview, StoredText, ToolResult, WebFact
 from paor.states.records.observations import Message, Observation, StepCheck
 from paor.states.records.reviews import CriterionCheck, Refinement, Review
+from paor.states.run.spec import Spec
 from paor.states.run.state import Change
+from paor.states.settings.limits import Limits
+from paor.states.settings.policy import Policy
+from paor.states.settings.profile import Profile
 
 JSON_TEXT = st.text(st.characters(codec="utf-8"), max_size=20)
 PLACES = st.builds(StoredText, st.integers(0, 2**32 - 1), JSON_TEXT, st.integers(0, 2**50))
@@ -183,3 +188,31 @@ def test_threads_that_read_a_kind_of_record_for_the_first_time_do_so_one_by_one(
     for _ in range(4):
         runs = [subprocess.Popen([sys.executable, "-c", FIRST_USE]) for _ in range(3)]
         assert [run.wait(timeout=120) for run in runs] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "name", sorted(name for name, value in vars(Spec).items() if isinstance(value, cached_property))
+)
+def test_a_copy_of_a_spec_is_asked_anew(name: str) -> None:
+    """What follows from a spec's fields follows from those of its copy, whatever the spec was asked before."""
+    values: dict[str, Any] = {
+        "objective": "Go",
+        "revision": 2,
+        "task": 1,
+        "templates": {"opening": "{{OBJECTIVE}}"},
+    }
+    others: list[dict[str, Any]] = [
+        {"mode": "planner"},
+        {"profile": Profile(stage="native")},
+        {"profile": Profile(strict=True)},
+        {"limits": Limits(context_tokens=8000)},
+        {"policy": Policy(deny=("mail.*",))},
+        {"task": 0},
+    ]
+    spec, found = Spec(**values), set[str]()
+    found.add(repr(getattr(spec, name)))
+    for other in others:
+        told = getattr(spec.model_copy(update=other), name)
+        assert told == getattr(Spec(**values | other), name)
+        found.add(repr(told))
+    assert len(found) > 1, "none of these fields decides it"

@@ -155,9 +155,11 @@ def without_pictures(messages: Sequence[PromptMessage]) -> tuple[PromptMessage, 
     )
 
 
-def shown_to(
-    model: object, messages: Sequence[PromptMessage], body_of: Callable[[StoredText], str | bytes | None]
-) -> tuple[PromptMessage, ...]:
+BodyOf = Callable[[StoredText], str | bytes | None]
+"""Returns a document of a run; None once it is erased."""
+
+
+def shown_to(model: object, messages: Sequence[PromptMessage], body_of: BodyOf) -> tuple[PromptMessage, ...]:
     """
     Return the messages of a request with the bytes of their pictures, or with words for those that *model* is not shown.
 
@@ -456,8 +458,16 @@ CHARS_PER_TOKEN = 4
 """The usual rule of thumb for English; used only where a model reports no usage."""
 
 
-def estimated_usage(call: ModelCall, reply: str) -> Usage:
-    """Return a deterministic estimate of a request's usage, for models that report none."""
-    characters = sum([len(message.source or message.text) for message in call.messages])
+def estimated_usage(call: ModelCall, reply: str, characters: int | None = None) -> Usage:
+    """
+    Return a deterministic estimate of a request's usage, for models that report none.
+
+    Args:
+        call: The request.
+        reply: Its reply.
+        characters: Of its messages, where they were counted before.
+    """
+    if characters is None:
+        characters = sum([len(message.body) for message in call.messages])
     characters += len(json.encode(call.tools)) if call.tools else 0
     return Usage(1, -(-characters // CHARS_PER_TOKEN), -(-len(reply) // CHARS_PER_TOKEN), 0)

@@ -79,10 +79,13 @@ def said_by(case: GuardContext, trigger: str, dest: str, change: Change, kit: Ru
 
 def _cut(before: tuple[Item, ...], items: tuple[Item, ...], room: int) -> Cut | None:
     """Return what is cut: as a request was already that had less room than those before it, where that is enough."""
+    added = size_of(items)
+    size = size_of(before) + added
+    if size <= room:
+        return None
     shown = cut_of(before, room)
-    if shown is not None and shown.left + size_of(items) <= room:
-        added = size_of(items)
-        return Cut(shown.dropped, shown.shortened, shown.size + added, shown.left + added)
+    if shown is not None and shown.left + added <= room:
+        return Cut(shown.dropped, shown.shortened, size, shown.left + added)
     return cut_of((*before, *items), room)
 
 

@@ -18,6 +18,8 @@ from ...states.run.budgets import BYTES_PER_TOKEN
 from ...states.run.state import Run
 from ...states.settings.limits import Limits
 
+_json = json.JSONEncoder(ensure_ascii=False).encode
+
 CUT = "…"
 SUMMARY_CHARS = 140
 RESULT_CHARS = 400
@@ -251,7 +253,7 @@ def shown_arguments(arguments: Mapping[str, Any], chars_max: int = ARGUMENTS_CHA
     shown = dict(arguments)
     for chars in range(chars_max, 0, -max(1, chars_max // 20)):
         shown = {name: _shortened(value, chars) for name, value in arguments.items()}
-        if len(json.dumps(shown, ensure_ascii=False)) <= chars_max:
+        if len(_json(shown)) <= chars_max:
             break
     return shown
 
@@ -260,7 +262,7 @@ def _shortened(value: Any, chars_max: int) -> Any:
     """Return a text cut, and of a longer list or object the beginning of its JSON."""
     if isinstance(value, str):
         return cut(clean(value), chars_max)
-    text = json.dumps(value, ensure_ascii=False)
+    text = _json(value)
     return cut(clean(text), chars_max) if len(text) > chars_max else value
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
-from transitions import MachineError
 
 from ...states.base.errors import IllegalEvent, UsageError
 from ...states.records.conversation import Spoken
@@ -268,11 +267,7 @@ def _decided(
     walker = Walker(case)
     event = DECIDE if run.memory.question is None else SETTLE
     machine.check_unchanged(event, run.state)
-    try:
-        taken = machine.events[event].trigger(walker)
-    except MachineError:  # no row leads on from the phase
-        taken = False
-    if not taken:
+    if not machine.events[event].trigger(walker):
         raise _illegal(run, outcome)
     row = walker.row
     if machine.required:

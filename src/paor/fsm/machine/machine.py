@@ -5,7 +5,7 @@ All rows of a phase are transitions of the event `DECIDE`, in the table's order;
 too. The library triggers the event, tries its transitions from top to bottom, checks their conditions, the named guards, and takes the first
 whose conditions all hold. The journal records the values and the row: `Walker.guards` and `Walker.row`. There is no other chooser.
 
-Three things differ from the library's defaults, each by a method that it has for that: a condition that does not hold does not end the
+Four things differ from the library's defaults, each by a method that it has for that: an event has no queue; a condition that does not hold does not end the
 evaluation of its transition, so that a journal tells of each row that was tried why it was not taken; the row that was taken is noted; and
 the lists of callbacks of a transition, which are empty, are not called.
 """
@@ -21,7 +21,7 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, cast
 
-from transitions import EventData, Transition
+from transitions import Event, EventData, Transition
 from transitions import Machine as LibraryMachine
 
 from ...states.base.errors import InternalError, UsageError
@@ -79,6 +79,18 @@ class Walker:
         self.case = case
         self.guards: dict[str, bool] = {}
         self.row: Row
+
+
+class OutcomeEvent(Event):
+    """An event of an outcome, triggered without what this machine has not: a queue, callbacks and further arguments."""
+
+    def trigger(self, model: Any, *args: Any, **kwargs: Any) -> bool:
+        """Try the transitions of the walker's phase as the library does; return whether one was taken."""
+        if model.state not in self.transitions:
+            return False
+        data = EventData(self.machine.states[model.state], self, self.machine, model, (), {})
+        self._process(data)
+        return bool(data.result)
 
 
 class Evaluation:
@@ -190,7 +202,7 @@ class Machine(LibraryMachine):
     A row may name a guard that is not there: `fsm.check.checker` finds it, and a decision that needs it is refused.
     """
 
-    transition_cls = GuardedTransition
+    transition_cls, event_cls = GuardedTransition, OutcomeEvent
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ they came to comes back. The order is the guarantee: a row is durable before any
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...prompts.building.conversation import parts_text, spread
+from ...prompts.building.conversation import parts_text
 from ...prompts.clients.settings import said_scrubber
 from ...prompts.model import (
     Model,
@@ -27,7 +27,6 @@ from ...prompts.model import (
     prompt_bytes,
     reasoning_tokens,
     request_label,
-    shown_to,
 )
 from ...prompts.parsing.replies import Invalid
 from ...states.base.errors import OUTDATED, JournalTooOld
@@ -45,7 +44,15 @@ from ...states.records.outcomes import (
     Unaffordable,
 )
 from ...states.records.questions import Answer
-from ...states.records.requests import ModelRequest, Nothing, Recall, Request, RequestKind, ToolRequest
+from ...states.records.requests import (
+    NOTHING,
+    ModelRequest,
+    Nothing,
+    Recall,
+    Request,
+    RequestKind,
+    ToolRequest,
+)
 from ...states.run.budgets import allowance, may_call, reply_limit, reservation, shortage, time_left_s
 from ...states.run.counters import counters_text
 from ...states.run.phase_names import EXECUTING, FINAL
@@ -146,7 +153,8 @@ def _ask(
     model = _model_of(drive)
     messages = drive.kit.messages(kind, run, partial(text_of, drive), model.name)
     tools, own = drive.kit.offered(kind, run), kind in ("turn", "plan")
-    asked: dict[str, Any] = {"kind": kind, "model": model.name, **_prompt(drive, kind, messages)}
+    stable = drive.kit.stable(kind, run, len(messages))
+    asked: dict[str, Any] = {"kind": kind, "model": model.name, **_prompt(drive, kind, messages, stable)}
     if request.attempt:
         asked["attempt"] = request.attempt
     limits, size = run.spec.limits, 0
@@ -157,9 +165,8 @@ def _ask(
         asked["reserved"] = wanted.tokens
     if (short := shortage(run, wanted)) is not None:
         return asked, Unaffordable(short)
-    stable = drive.kit.stable(kind, run, len(messages))
     schema, allowed = drive.kit.reply_schema(kind, run), allowance(limits, run.counters, size)
-    shown = spread(shown_to(model, messages, partial(recall, drive)), model.name)
+    shown = drive.shown.of(model, messages, stable, partial(recall, drive))
     call = ModelCall(
         kind,
         shown,
@@ -180,7 +187,7 @@ def _ask(
     if isinstance(answer, Interrupted):
         return asked, Cancelled()
     if isinstance(answer, Reply):
-        usage = answer.usage or estimated_usage(call, answer.text)
+        usage = answer.usage or estimated_usage(call, answer.text, drive.shown.characters)
         if usage.calls != 1:
             usage = replace(usage, calls=1)
         payload = stager.stage(answer.text)
@@ -207,26 +214,26 @@ def _verdict(drive: RunContext, answer: Reply) -> Generator[Effect, Any, tuple[s
     return text, drive.stager.stage(text)
 
 
-def _prompt(drive: RunContext, kind: RequestKind, messages: Sequence[PromptMessage]) -> dict[str, Any]:
+def _prompt(
+    drive: RunContext, kind: RequestKind, messages: tuple[PromptMessage, ...], stable: int
+) -> dict[str, Any]:
     """
     Return how a row refers to a prompt: its messages, without those with which the run's last prompt began, too.
 
     Where a conversation only grows, a row names its new messages alone, however long the conversation is.
     """
-    run, stable = drive.run, drive.kit.stable(kind, drive.run, len(messages))
+    run = drive.run
     if not stable:
         return {"prompt": drive.stager.stage_messages([message.body for message in messages])}
     if drive.prompt is None:
         drive.prompt = LastPrompt(*last_prompt(drive.journal.reader, run))
     seq, before, begin = drive.prompt
-    count = (
-        len(begin) if tuple(messages[: len(begin)]) == begin else 0
-    )  # mostly the same objects, so this is quick
+    count = len(begin) if messages[: len(begin)] == begin else 0  # mostly the same objects, so this is quick
     while count < min(len(before), len(messages)) and before[count] == messages[count].body:
         count += 1
     fresh = [message.body for message in messages[count:]]
     if kind != "summary":  # which is none of the row's own
-        drive.prompt = LastPrompt(run.seq, before[:count] + fresh, tuple(messages[:stable]))
+        drive.prompt = LastPrompt(run.seq, before[:count] + fresh, messages[:stable])
     told: dict[str, Any] = {"after": [seq, count]} if count else {}
     told["roles"] = "".join(message.role[0] for message in messages[count:])
     return told | {"prompt": drive.stager.stage_messages(fresh)}
@@ -283,13 +290,12 @@ def transition(
         asked, fresh = yield from _host_values(drive, asked)
     decision = _decide(drive, run, outcome, moment, request, fresh, summary)
     row = _row(drive, run, asked, outcome, moment, decision)
-    if not _is_followed_at_once(row):
+    request = _at_once(row)
+    if request is None:
         yield from _commit(drive, row)
         return
     run = row.after
     try:
-        request = request_of(run)
-        assert isinstance(request, Nothing | Recall), "a row that needs nobody"
         asked, outcome = _known_outcome(drive, run, request)
         moment = _moment(drive)
         decision = _decide(drive, run, outcome, moment, request)
@@ -378,21 +384,22 @@ def _documents(run: Run, trigger: str) -> list[tuple[object, ...]]:
     return [document_row(document) for document in run.memory.result.documents]
 
 
-def _is_followed_at_once(row: _Row) -> bool:
+def _at_once(row: _Row) -> Nothing | Recall | None:
     """
-    Return whether the next row needs nobody, so that both can be written together.
+    Return the request of the next row where it needs nobody, so that both can be written together; else None.
 
     Not what a person has answered, and not the outcome of a call that must not be made twice: these are durable at once. Not
     in a host's own machine, whose functions may be slow or fail.
     """
     run, after, intent = row.run, row.after, row.run.memory.intent
     if after.state in FINAL or isinstance(row.outcome, Answered):
-        return False
+        return None
     if after.memory.question is not None:
-        return "noted" in row.decision.facts
+        return NOTHING if "noted" in row.decision.facts else None
     if run.spec.host_machine or (run.state == EXECUTING and (intent is None or intent.effect == "once")):
-        return False
-    return isinstance(request_of(after), Nothing | Recall)
+        return None
+    request = request_of(after)
+    return request if isinstance(request, Nothing | Recall) else None
 
 
 def _commit(drive: RunContext, *rows: _Row) -> Steps:

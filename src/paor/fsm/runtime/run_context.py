@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ...prompts.building.conversation import ShownMessages
 from ...prompts.model import Model, Notice, PromptMessage
 from ...states.records.actions import StoredText
 from ...states.run.state import Run
@@ -63,6 +64,7 @@ class RunContext:
         output_type: The Python type that the caller has named for the answer; None without one.
         notices: What was found about the model before the run was written, to be told first.
         prompt: The run's newest prompt; None while this driver has not looked.
+        shown: The messages of its requests as its model gets them.
         together: The calls of the newest reply that were begun at the same time; None where there are none.
         secrets: Secrets of answers by their marks, as far as this engine was given them; in memory alone.
         traceparent: Gives the span of the call that a run is at; None where no trace is sent.
@@ -100,6 +102,7 @@ class RunContext:
     promises: Promises | None = None
     together: Together | None = None
     prompt: LastPrompt | None = None
+    shown: ShownMessages = field(default_factory=ShownMessages)
     load: Loader = field(default=lambda first, count: [])
 
     @property

@@ -232,13 +232,13 @@ class CallContext:
 
     def stage_texts(self, stager: Stager, given: Iterable[str]) -> None:
         """Stage the requests that the call has made and their replies, without keys and *given* secrets, for the row that tells what it came to."""
-        scrub = said_scrubber(self._model, given).of_said
         with self._recording:
-            pairs = [
-                (stager.stage(scrub(prompt), JSON), stager.stage(scrub(reply)))
-                for prompt, reply in self._texts
-            ]
-            self.staged = tuple(pairs)
+            if self._texts:
+                scrub = said_scrubber(self._model, given).of_said
+                texts = [(scrub(prompt), scrub(reply)) for prompt, reply in self._texts]
+                self.staged = tuple(
+                    (stager.stage(prompt, JSON), stager.stage(reply)) for prompt, reply in texts
+                )
 
     def stopped(self) -> str | None:
         """Return why the call is to stop now, or None; the final formatting is beyond the time budget."""

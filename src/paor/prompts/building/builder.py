@@ -651,7 +651,7 @@ def _results_read(run: Run, selection: Selection, schema: Mapping[str, Any]) -> 
 
     Small models refer to a result and leave out the value that the parameter needs.
     """
-    if "documentlist" in (name.lower() for name in schema.get("properties", ())):
+    if not selection.documents or "documentlist" in map(str.lower, schema.get("properties", ())):
         return ""
     labels = {reference.partition(":")[2].partition("#")[0] for reference in selection.documents}
     read = (message for message in run.memory.history if message.label in labels and message.success)

@@ -26,7 +26,7 @@ from ...states.records.actions import StoredText
 from ...states.records.conversation import Item, Piece
 from ...states.records.observations import Message
 from ...states.records.plans import TranscriptMessage
-from ..model import Picture, PromptMessage, ToolCall
+from ..model import BodyOf, Model, Picture, PromptMessage, ToolCall, shown_to
 from ..parsing.replies import DirectAnswer
 from ..parsing.turns import Calls, read_turn
 from .fencing import fence, inert
@@ -217,12 +217,52 @@ def _messages(text: str, model: str) -> tuple[PromptMessage, ...]:
     return tuple(filter(None, (said.message(model) for said in said_in(text))))
 
 
-def spread(messages: Iterable[PromptMessage], model: str) -> tuple[PromptMessage, ...]:
-    """Return a prompt as its model gets it: of each earlier round its messages."""
-    found: list[PromptMessage] = []
-    for message in messages:
-        found += (message,) if message.role != "round" else round_messages(message.text, model)
-    return tuple(found)
+class ShownMessages:
+    """
+    The messages of a run's requests as its model gets them: of each earlier round its messages, pictures with their bytes or in words.
+
+    Those with which a request begins as the one before it did are not looked at again, however many they are.
+
+    Attributes:
+        characters: Of the messages of the newest request.
+    """
+
+    def __init__(self) -> None:
+        self.characters = 0
+        self._model: object = None
+        self._begin: tuple[PromptMessage, ...] = ()
+        self._shown: tuple[PromptMessage, ...] = ()
+        self._size = 0
+
+    def of(
+        self, model: Model, messages: tuple[PromptMessage, ...], stable: int, body_of: BodyOf
+    ) -> tuple[PromptMessage, ...]:
+        """
+        Return the messages of a request.
+
+        Args:
+            model: That is asked.
+            messages: As they are stored.
+            stable: How many of them the next request begins with, too.
+            body_of: Returns a document of the run; None once it is erased.
+        """
+        known = len(self._begin)
+        if model is self._model and stable >= known and messages[:known] == self._begin:
+            shown, size = [*self._shown], self._size
+        else:
+            shown, size, known = [], 0, 0
+        fresh = messages[known:stable]
+        for part in (fresh, messages[known + len(fresh) :]):
+            for message in shown_to(model, part, body_of):
+                found = (message,) if message.role != "round" else round_messages(message.text, model.name)
+                shown.extend(found)
+                size += sum([len(one.body) for one in found])
+            # the bytes of pictures are not kept
+            if part is fresh and fresh and not any(message.pictures for message in fresh):
+                self._model, self._begin = model, messages[:stable]
+                self._shown, self._size = tuple(shown), size
+        self.characters = size
+        return tuple(shown)
 
 
 def said_before(items: Iterable[Item], texts: Texts) -> Iterator[ToldBefore]:
@@ -300,6 +340,8 @@ class SpokenItems:
             model != self._model or items[:known] != self._items
         ):  # both hold the same objects, so this is quick
             self._model, self._items, self._said, self._size, known = model, (), (), 0, 0
+        if known == len(items):
+            return self._said, self._size
         erased: list[StoredText] = []
 
         def read(place: StoredText) -> str | None:

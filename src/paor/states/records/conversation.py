@@ -8,6 +8,7 @@ they were stored first: a reply in its payload, a result in its document's. Only
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Literal
 
 from msgspec.structs import replace
@@ -156,9 +157,12 @@ def summarized(item: Item) -> Item:
     return Item(role=item.role, pieces=(Piece(words),), size=size, call=item.call)
 
 
+_size = attrgetter("size")
+
+
 def size_of(items: Iterable[Item]) -> int:
     """Return the bytes of items."""
-    return sum([item.size for item in items])
+    return sum(map(_size, items))
 
 
 def _begins(item: Item) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import Annotated, Any, Literal
+from functools import cached_property, lru_cache
+from typing import Annotated, Any, Literal, Self
 
 import orjson
 from msgspec import field, to_builtins
@@ -240,7 +240,14 @@ class Spec(BaseModel):
     def _recorded_profile(cls, profile: Any) -> Any:
         return recorded_profile(profile) if isinstance(profile, dict) else profile
 
-    @property
+    def __copy__(self) -> Self:
+        """Return a copy that is asked anew what follows from its fields; `model_copy` changes some of them."""
+        copy = super().__copy__()
+        for name in vars(copy).keys() - type(self).model_fields:
+            del vars(copy)[name]
+        return copy
+
+    @cached_property
     def call_policy(self) -> Policy:
         """What the run's own calls are held against: a workflow calls its tasks whatever `policy` says, and these obey it."""
         return self.policy if self.task else Policy()
@@ -250,18 +257,18 @@ class Spec(BaseModel):
         """Whether it waits for the end of the rounds before it, of which it is then told."""
         return self.asked_before < 0
 
-    @property
+    @cached_property
     def context_tokens(self) -> int:
         """Tokens of the model's context."""
         return self.limits.context_tokens or CONTEXT_TOKENS
 
-    @property
+    @cached_property
     def converses(self) -> bool:
         """Whether its requests are ranges of one growing conversation, not reports made anew: in every profile that holds one."""
         holds = self.revision > 1 if self.plans else self.two_stage
         return holds and self.workflow is None and self.task != 0
 
-    @property
+    @cached_property
     def two_stage(self) -> bool:
         """Whether the two stages are asked for behind a conversation; the strict profile and earlier versions have reports."""
         profile = self.profile
@@ -272,7 +279,7 @@ class Spec(BaseModel):
             and not profile.strict
         )
 
-    @property
+    @cached_property
     def to_the_letter(self) -> bool:
         """Whether the two stages are those of document 003 exactly: every key of Stage 1, and nothing but Stage 1 in Stage 2."""
         profile = self.profile
@@ -283,12 +290,12 @@ class Spec(BaseModel):
         """Whether it is of an earlier version whose prompts are not made any more: turns that were reports."""
         return self.native and self.revision == 1
 
-    @property
+    @cached_property
     def native(self) -> bool:
         """Whether the run asks for one turn a step, with the provider's own tool calling."""
         return self.mode == "react" and self.profile.stage == "native"
 
-    @property
+    @cached_property
     def plans(self) -> bool:
         """Whether a reply may hold several steps, which are taken one after the other without a refinement."""
         return self.mode != "react" or self.profile.stage == "native"

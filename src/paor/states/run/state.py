@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
+from functools import partial
+from itertools import compress
+from operator import is_not
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
@@ -140,13 +143,16 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
 
     def slots(self) -> dict[str, Any]:
         """Return what is set, None where it is cleared."""
-        return {name: value for name, value in zip(SLOTS, astuple(self), strict=True) if value is not UNSET}
+        values = astuple(self)
+        return dict(compress(zip(SLOTS, values, strict=True), map(_is_set, values)))
 
     @property
     def ahead_words(self) -> str:
         """What a row with calls ahead says of them, empty for any other row."""
         return f", {len(self.ahead)} more at once" if self.ahead else ""
 
+
+_is_set = partial(is_not, UNSET)
 
 SLOTS = Change.__struct_fields__
 """Names of the slots of a change."""

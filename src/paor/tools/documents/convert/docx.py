@@ -4,7 +4,7 @@ Read DOCX: lxml parses its parts, and the body is written as Markdown with the n
 python-docx, the format's own library, refuses files with a missing picture, and counts no paragraphs (2026-11-28).
 
 Text in headers and footers, notes, comments, boxes and hidden runs is read; what changed, is hidden or struck out is marked
-as such in its place. Linked files are not opened. Not covered: pictures, charts, SmartArt, embedded objects and the layout of formulas, each of
+as such in its place. Linked files are not opened. Not covered: pictures, embedded objects and the look of charts, SmartArt and formulas, each of
 which is counted in the notes.
 """
 
@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Any
 
 from . import noted
-from .archive import checked_parts, drawing_words, stated_title
+from .archive import chart_text, checked_parts, drawing_words, stated_title
 from .conversion import (
     RAISED,
     ConversionError,
@@ -67,7 +67,6 @@ _TICKS = {
 _COUNTED = {
     "pic": noted.PICTURES,
     "imagedata": noted.PICTURES,
-    "chart": noted.CHARTS,
     "OLEObject": noted.FILES,
 }
 
@@ -98,6 +97,7 @@ class _Numbering:
         self._levels: dict[str, dict[int, Any]] = {}
         self._abstract: dict[str, str] = {}
         self._overrides: dict[str, dict[int, int]] = {}
+        self._own: dict[str, dict[int, Any]] = {}
         self._counts: dict[str, list[int | None]] = {}
         self.by_style: dict[tuple[str, str], int] = {}
         for found in root.iterfind(f"{_W}abstractNum") if root is not None else ():
@@ -107,6 +107,9 @@ class _Numbering:
         for found in root.iterfind(f"{_W}num") if root is not None else ():
             number = _value(found, "numId")
             self._abstract[number] = abstract = _inner(found, "abstractNumId")
+            self._own[number] = {
+                _count(level, "ilvl"): level for level in found.iterfind(f"{_W}lvlOverride/{_W}lvl")
+            }
             levels = self._levels.get(abstract, {})
             self._overrides[number] = {
                 _count(item, "ilvl"): start
@@ -120,7 +123,7 @@ class _Numbering:
     def label(self, number: str, place: int) -> tuple[str, bool]:
         """Count a paragraph of list *number* at level *place*; return its label, and whether it is a mere bullet."""
         abstract = self._abstract.get(number)
-        levels = self._levels.get(abstract or "", {})
+        levels = self._levels.get(abstract or "", {}) | self._own.get(number, {})
         if abstract is None or place not in levels or not 0 <= place < _LEVELS:
             return "", abstract is not None
         counts = self._counts.setdefault(abstract, [None] * _LEVELS)
@@ -199,6 +202,11 @@ class _Writer:
             self.seen[noted.COMMENTS] += 1
         return blocks_of(blocks)
 
+    def _spend(self, chars: int) -> None:
+        self._chars -= chars
+        if self._chars < 0:
+            raise ConversionError("too_large", f"holds more than {CHARS_MAX:,} characters; split it")
+
     def _roots(self, kind: str) -> Iterator[Any]:
         return (_parsed(part) for name, part in self._parts if name == kind)
 
@@ -243,9 +251,7 @@ class _Writer:
         if text:
             label, is_bullet = self._numbering.label(number, place) if number else ("", False)
             is_list = (bool(number) and is_bullet) or (is_list and not label)
-            self._chars -= len(text) + len(label)
-            if self._chars < 0:
-                raise ConversionError("too_large", f"holds more than {CHARS_MAX:,} characters; split it")
+            self._spend(len(text) + len(label))
             text = f"{label} {text}" if label else text
             if level:
                 self.title = self.title or (one_line(text) if level == 1 else None)
@@ -255,7 +261,7 @@ class _Writer:
             else:
                 yield number if re.fullmatch(r"\d{1,3}[.)]", label) else "", text
         for box in boxes:
-            yield from self._blocks(box)
+            yield from [("", box)] if isinstance(box, str) else self._blocks(box)
 
     def _format(self, paragraph: Any) -> tuple[int, str, int, bool]:
         """Return the level of a heading or 0, the list and the level in it, and whether its style is a list's."""
@@ -362,6 +368,12 @@ class _Writer:
                 self.seen[noted.DRAWINGS] += 1
                 key = part.get(f"{_R}dm")
                 told |= dict.fromkeys(drawing_words(self._related[key])) if key in self._related else {}
+            elif name == "chart":
+                self.seen[noted.CHARTS] += 1
+                source = self._related.get(part.get(f"{_R}id", ""), b"<none/>")
+                text = chart_text(source)
+                self._spend(len(source) + len(text))
+                self._boxes.append(text)
             elif what := _COUNTED.get(name):
                 self.seen[what] += kind != "object" or what == noted.FILES
         for words in told:
@@ -397,9 +409,7 @@ class _Writer:
                 else:
                     text = cell_of("\n".join(block for _, block in self._blocks(cell)))
                 self.seen[noted.MERGED] += span > 1 or (merge is not None and not goes_on)
-                self._chars -= span * (len(text) + 3)
-                if self._chars < 0:
-                    raise ConversionError("too_large", f"holds more than {CHARS_MAX:,} characters; split it")
+                self._spend(span * (len(text) + 3))
                 row += [text, *[repeated(text)] * (span - 1)]
             rows.append(row)
         return table_of(rows, max(map(len, rows), default=0)) if any(map(any, rows)) else ""

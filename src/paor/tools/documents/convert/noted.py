@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 PICTURES = "pictures, which are not seen"
-CHARTS = "charts, left out"
+CHARTS = "charts, whose look is lost"
 DRAWINGS = "drawings made of text (SmartArt), whose layout is lost"
 FILES = "embedded files or objects, left out"
 MEDIA = "sounds and films, left out"

@@ -2,12 +2,14 @@
 Read ODT, ODS, ODP and ODG: what is written in paragraphs, headings, lists as they are numbered, tables, sheets and slides.
 
 The XML goes through the standard library's parser as a stream, and no tree is made of it. Cells give what they show; formulas
-are not calculated and macros not run. Not covered: charts, pictures, embedded objects and the layout of formulas, which are counted.
+are not calculated and macros not run. Embedded parts are written where they
+are: the titles and data of a chart, a sheet, the signs of a formula. Not covered: pictures and the look of charts and formulas, which are counted.
 """
 
 import re
 from collections import Counter
 from dataclasses import dataclass
+from xml.etree import ElementTree
 from xml.etree.ElementTree import XMLParser
 
 from . import noted
@@ -36,7 +38,7 @@ CHARS_MAX = 10_000_000
 COLUMNS_MAX = 16_384
 """Of a sheet, in the programs that make them."""
 _CONTENT, _STYLES, _META, _MANIFEST = "content.xml", "styles.xml", "meta.xml", "META-INF/manifest.xml"
-_LEFT_OUT = frozenset(("text:note-citation", "text:number", "drawing:object", "http:date"))
+_LEFT_OUT = frozenset(("text:note-citation", "text:number", "http:date"))
 _APART = {
     "office:annotation": "Comment",
     "text:tracked-changes": "",
@@ -57,36 +59,29 @@ _ASIDE = {
     ),
 }
 """Elements within a line, and how their text is written."""
+_VALUES = tuple(f"office:{what}value" for what in ("string-", "boolean-", "date-", "time-", ""))
+"""Of a cell, for one that says it in no other way; a date is written in this form in any case."""
 _TEXTS = frozenset(("text:p", "text:h"))
 _LEVELS = 10
 _LABEL_MAX = 50
+_FORMULA = re.compile(rb"<(?:\w+:)?math[\s>]")
 CUT = "the file is larger than what is read of one; the rest is left out"
 
 
 def read_opendocument(data: bytes, charset: str = "") -> Converted:
     """Turn an OpenDocument file into Markdown; notes say what was cut."""
     wanted = "|".join(map(re.escape, (_CONTENT, _STYLES, "mimetype", _MANIFEST)))
-    parts = checked_parts(data, "OpenDocument file", wanted + "|[^/]+/content.xml")
+    parts = checked_parts(data, "OpenDocument file", wanted + "|.+/content.xml")
     if b"encryption-data" in parts.get(_MANIFEST, b""):
         raise ConversionError("encrypted", "is protected by a password; save a copy without one")
     if _CONTENT not in parts:
         raise ConversionError("broken", f"has no {_CONTENT}, so it holds no document; save it again")
-    around, writer = _Writer(), _Writer()
+    around, writer = _Writer(), _Writer(parts)
     for name, target in ((_STYLES, around), (_CONTENT, writer)):
         if name in parts:
-            parser = XMLParser(target=target)
-            parser.feed(parts[name])
-            parser.close()
+            _feed(parts[name], target)
             writer.learn(around)
-    for name, part in parts.items():
-        inner = (
-            noted.CHARTS
-            if b"chart:chart" in part
-            else noted.FORMULAS
-            if b"/MathML" in part[:1000]
-            else noted.FILES
-        )
-        writer.seen[inner] += name.endswith(f"/{_CONTENT}")
+    writer.seen[noted.FILES] += sum(name.endswith(f"/{_CONTENT}") for name in writer.parts)
     mime = parts.get("mimetype", b"").decode("ascii", "replace").strip()
     title, text = stated_title(data, _META) or writer.title, tidy(writer.text())
     if writer.notes and not text:
@@ -95,6 +90,12 @@ def read_opendocument(data: bytes, charset: str = "") -> Converted:
         )
     notes = (*writer.notes, *noted.counted(writer.seen))
     return Converted(text, mime, title, notes=notes, places=rows_of(text, writer.places))
+
+
+def _feed(part: bytes, target: "_Writer") -> None:
+    parser = XMLParser(target=target)
+    parser.feed(part)
+    parser.close()
 
 
 @dataclass(slots=True)
@@ -111,7 +112,8 @@ class _Level:
 class _Writer:
     """Takes the events of the parser and writes Markdown."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: dict[str, bytes] | None = None) -> None:
+        self.parts = {**(parts or {})}
         self.title: str | None = None
         self.notes: dict[str, None] = {}
         self.seen: Counter[str] = Counter()
@@ -138,6 +140,7 @@ class _Writer:
         self._numbers: list[int] = []
         self._row: list[str] = []
         self._cell: list[str] = []
+        self._value, self._is_day = "", False
         self._repeats = {"row": 1, "cell": 1}
         self._covers = (1, 1)
         self._covered: dict[int, tuple[str, int]] = {}
@@ -191,8 +194,12 @@ class _Writer:
             self.seen[noted.HIDDEN] += hidden
         elif name == "presentation:notes":
             self._prefix = "Notes: "
+        elif name == "drawing:object":
+            self._embedded(given.get("http:href", "").removeprefix("./") + f"/{_CONTENT}")
+        elif name == "drawing:object-ole":
+            self.seen[noted.FILES] += 1
         elif name == "drawing:image":
-            self.seen[noted.PICTURES] += 1
+            self.seen[noted.PICTURES] += not given.get("http:href", "").startswith("./ObjectReplacements/")
         elif name == "text:section" and given.get("text:display", "true") != "true":
             self.seen[noted.HIDDEN] += 1
             self._prefix = "[hidden section] "
@@ -233,6 +240,8 @@ class _Writer:
             self._words = ["".join(self._words).rstrip() + ")"]
         elif name == "text:list" and self._lists:
             self._lists.pop()
+        elif name in ("presentation:notes", "text:section"):
+            self._prefix = ""
         elif name.startswith("table:") and self._tables:
             self._end_table(name)
 
@@ -277,6 +286,36 @@ class _Writer:
                 self._add("  " * min(depth - 1, 8) + mark + text, self._lists[-1] or "-")
         elif text:
             self._add(text)
+
+    def _embedded(self, name: str) -> None:
+        """Write an embedded chart, sheet or text where it is, behind a table that it is in; a formula is part of its line."""
+        source = self.parts.pop(name, b"")  # once, should many refer to it
+        if _FORMULA.search(source[:1000]):
+            self.seen[noted.FORMULAS] += 1
+            root = ElementTree.fromstring(source)
+            words = (
+                "".join(item.itertext())
+                for item in root.iter()
+                if item.tag.endswith(("}mi", "}mn", "}mo", "}mtext"))
+            )
+            self._words.append(" ".join(words))
+        elif source:
+            inner = _Writer()
+            inner._chars, inner._cells = self._chars, self._cells
+            _feed(source, inner)
+            is_chart = b"chart:chart" in source
+            # the data of a sheet's chart are cells of the sheet
+            kept = (
+                text
+                for _, text in inner._blocks
+                if not (is_chart and self._is_sheet and text.startswith("| "))
+            )
+            text = "\n\n".join(kept)
+            self._chars, self._cells = inner._chars, inner._cells
+            self._has_text = self._has_text or bool(text)
+            self.seen += inner.seen
+            self.seen[noted.CHARTS if is_chart else noted.FILES] += is_chart or not text
+            (self._end if self._tables or self._is_sheet else self._add)(text)
 
     def _start_list(self, name: str, given: dict[str, str]) -> None:
         if name == "text:list":
@@ -429,6 +468,8 @@ class _Writer:
                 _count(given.get(f"table:number-{what}-spanned"), 1000) for what in ("columns", "rows")
             )
             self._cell, self._repeats["cell"], self._covers = [], repeats, (wide, high)
+            self._value = next((given[what] for what in _VALUES if what in given), "")
+            self._is_day = self._is_sheet and "office:date-value" in given
 
     def _end_table(self, name: str) -> None:
         if name == "table:table":
@@ -471,7 +512,8 @@ class _Writer:
 
     def _end_cell(self, *, covered: bool) -> None:
         """Add a cell; one that another covers gets the text of that one where it is short."""
-        text = cell_of("\n".join(filter(None, self._cell)))
+        text = "" if self._is_day else "\n".join(filter(None, self._cell))
+        text = cell_of(text or self._value.replace("T", " " if self._is_day else "T"))
         repeats = min(self._repeats["cell"], max(0, COLUMNS_MAX - len(self._row)))
         if covered and not text:
             found = (

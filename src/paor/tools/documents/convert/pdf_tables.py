@@ -10,6 +10,7 @@ Not covered: cells that span columns, which end a table, and smaller tables, who
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from math import inf
 from typing import NamedTuple
@@ -27,6 +28,8 @@ _ROWS_MIN = 3
 _LINES_MAX, _COLUMNS_MAX = 400, 40
 """Of one table; what comes after so many lines is another one."""
 _NUMBER = re.compile(r"\(?(?:[a-zA-Z]|[ivxlc]{1,5})[.)]|\(?\d{1,3}(?:\.\d{1,3})*[.)]?")
+_LABEL = re.compile(r"\d{1,3}[a-z]?")
+"""What numbers the lines of a form: one under another is no rest of it, nor is the text beside it."""
 
 
 class PageCell(NamedTuple):
@@ -130,12 +133,16 @@ def _rows(cells: Sequence[PageCell], columns: Sequence[_Column]) -> list[PageRow
     """Return the rows that cells make, from the top."""
     rows: list[PageRow] = []
     low = inf
+    labels = sorted((cell.y, _column(cell, columns)) for cell in cells if _LABEL.fullmatch(cell.text))
     for run in sorted(_runs(cells, columns), key=lambda run: -run[0].y):
         first, column = run[0], _column(run[0], columns)
         text = " ".join(cell.text for cell in run)
         is_level = first.y > low - _LEVEL * first.size
         # the rest of a cell whose first line stands in the row above
-        goes_on = column > 0 and first.y > low - _WRAPPED * first.size and rows[-1].cells[column]
+        goes_on = column > 0 and first.y > low - _WRAPPED * first.size and rows[-1].cells[column] != ""
+        if labels and goes_on and not is_level:
+            near = (bisect_left(labels, (first.y + part * first.size, 0)) for part in (-0.3, 0.3))
+            goes_on = not any(_LABEL.fullmatch(rows[-1].cells[at]) for _, at in labels[slice(*near)])
         if is_level or goes_on:
             rows[-1].cells[column] = f"{rows[-1].cells[column]} {text}".strip()
         else:
@@ -151,6 +158,7 @@ def _runs(cells: Sequence[PageCell], columns: Sequence[_Column]) -> list[list[Pa
     for cell in cells:
         last = runs[-1][-1] if runs else None
         is_below = last is not None and 0 < last.y - cell.y < _NEAR * cell.size
+        is_below = is_below and not (last and _LABEL.fullmatch(last.text) and _LABEL.fullmatch(cell.text))
         if last is not None and is_below and _column(last, columns) == _column(cell, columns):
             runs[-1].append(cell)
         else:

@@ -1,7 +1,7 @@
 """
-Read PPTX, PPTM and PPSX: each slide with its title, texts, tables, chart data, drawings made of text, comments and notes.
+Read PPTX, PPTM and PPSX: each slide with its title, texts, tables, chart data, drawings made of text, comments and notes; texts of masters once, behind them.
 
-Macros are not run, links not followed. Not covered: animations and masters; pictures, films, embedded files and the layout of formulas are counted.
+Macros are not run, links not followed. Not covered: animations; pictures, films, embedded files and the layout of formulas are counted.
 """
 
 import io
@@ -11,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from . import noted
-from .archive import checked_parts, drawing_words, stated_title
+from .archive import chart_text, checked_parts, drawing_words, stated_title, usual_form
 from .conversion import (
     RAISED,
     ConversionError,
@@ -31,8 +31,8 @@ SHAPES_MAX = 200_000
 DEPTH_MAX = 30
 """Groups within groups; programs make two or three levels."""
 CHARS_MAX = 10_000_000
-_POINTS_MAX = 1_000
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _M = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _P = "{http://schemas.openxmlformats.org/presentationml/2006/main}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
@@ -53,7 +53,7 @@ def read_slides(data: bytes, charset: str = "") -> Converted:
     from pptx.parts.presentation import PresentationPart
 
     checked_parts(data, "slide deck")
-    deck: Any = Package.open(io.BytesIO(data)).main_document_part
+    deck: Any = Package.open(io.BytesIO(usual_form(data))).main_document_part
     if not isinstance(deck, PresentationPart):
         raise ConversionError(
             "broken", "does not say which slides it has, so it is no slide deck; save it again"
@@ -68,7 +68,8 @@ def read_slides(data: bytes, charset: str = "") -> Converted:
             break
     if len(slides) > SLIDES_MAX:
         reader.notes[f"{len(slides) - SLIDES_MAX} more slides are left out"] = None
-    text = tidy("\n\n".join(parts)) if reader.has_text else ""
+    reader.seen[noted.HEADS] += len(reader.designed)
+    text = tidy("\n\n".join([*parts, *reader.designed])) if reader.has_text else ""
     return Converted(text, MIME, stated_title(data), notes=(*reader.notes, *noted.counted(reader.seen)))
 
 
@@ -79,10 +80,17 @@ class _Reader:
         self.notes: dict[str, None] = {}
         self.seen: Counter[str] = Counter()
         self.has_text = False
+        self.designed: dict[str, None] = {}
+        self._designs: set[Any] = set()
         self.shapes_left, self.chars_left = SHAPES_MAX, CHARS_MAX
 
     def slide(self, slide: Any, number: int) -> str:
         """Return one slide as Markdown."""
+        self._everywhere(slide.part)
+        for alternative in list(slide._element.iter(f"{_MC}AlternateContent")):
+            if alternative.getparent().tag in (f"{_P}spTree", f"{_P}grpSp"):
+                for shape in [*next(iter(alternative), ())]:
+                    alternative.addprevious(shape)
         title = slide.shapes.title
         heading = one_line(title.text_frame.text) if title is not None and title.has_text_frame else None
         hidden = " (hidden)" if slide._element.get("show") == "0" else ""
@@ -90,16 +98,28 @@ class _Reader:
         blocks = [f"## Slide {number}{hidden}" + (f": {heading}" if heading else "")]
         skipped = title._element if title is not None else None
         for shape in self._shapes(slide.shapes, DEPTH_MAX):
-            if shape._element is not skipped:
-                blocks += self._blocks(shape)
+            for block in self._blocks(shape) if shape._element is not skipped and self.chars_left > 0 else ():
+                self.chars_left -= len(block)
+                blocks.append(block)
         if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
             said = tidy(slide.notes_slide.notes_text_frame.text).strip()
             blocks += [f"Notes: {said}"] if said else []
         blocks += self._comments(slide.part)
         self.has_text = self.has_text or heading is not None or len(blocks) > 1
-        text = "\n\n".join(blocks)
-        self.chars_left -= len(text)
-        return text
+        return "\n\n".join(blocks)
+
+    def _everywhere(self, part: Any) -> None:
+        """Take the texts that a slide has from its layout and master, each once, but for those that the slide replaces."""
+        for kind in ("slideLayout", "slideMaster"):
+            part = next(_related(part, kind), None)
+            if part is None or part in self._designs:
+                return
+            self._designs.add(part)
+            for shape in part._element.iter(f"{_P}sp"):
+                words = " ".join(" ".join(map(_words, shape.iter(f"{_A}p"))).split())
+                if words and shape.find(f"{_P}nvSpPr/{_P}nvPr/{_P}ph") is None:
+                    self.chars_left -= len(words)
+                    self.designed[f"Slide master: {words}"] = None
 
     def _shapes(self, shapes: Any, depth: int) -> Iterator[Any]:
         for shape in shapes:
@@ -115,8 +135,6 @@ class _Reader:
     def _blocks(self, shape: Any) -> Iterator[str]:
         if getattr(shape, "has_table", False) and shape.table._tbl is not None:
             yield from _table(self._cells(shape.table))
-        elif getattr(shape, "has_chart", False):
-            yield from self._chart(shape.chart)
         elif shape.has_text_frame:
             lines = list(_items(shape.text_frame.paragraphs))
             text = "\n".join(line for line in lines if line.strip())
@@ -154,6 +172,12 @@ class _Reader:
             if name == "relIds" and (key := part.get(f"{_R}dm")) in shape.part.rels:  # SmartArt
                 self.seen[noted.DRAWINGS] += 1
                 yield "\n".join(f"- {words}" for words in drawing_words(shape.part.related_part(key).blob))
+            elif name == "chart":
+                self.seen[noted.CHARTS] += 1
+                if (key := part.get(f"{_R}id")) in shape.part.rels:
+                    source = shape.part.related_part(key).blob
+                    self.chars_left -= len(source)
+                    yield chart_text(source)
             elif what := _COUNTED.get(name):
                 self.seen[what] += 1
         words = one_line(next((found.get("descr", "") for found in element.iter(f"{_P}cNvPr")), ""))
@@ -162,30 +186,19 @@ class _Reader:
 
     def _comments(self, part: Any) -> Iterator[str]:
         """Yield what was remarked on a slide."""
-        for relation in part.rels.values():
-            if not relation.is_external and relation.reltype.rpartition("/")[2] == "comments":
-                for item in ElementTree.fromstring(relation.target_part.blob).iter():
-                    if item.tag.endswith("}cm"):
-                        texts = (found for found in item.iter() if found.tag.endswith(("}text", "}t")))
-                        self.seen[noted.COMMENTS] += 1
-                        yield f"Comment: {' '.join(' '.join(found.text or '' for found in texts).split())}"
+        for comments in _related(part, "comments"):
+            for item in ElementTree.fromstring(comments.blob).iter():
+                if item.tag.endswith("}cm"):
+                    texts = (found for found in item.iter() if found.tag.endswith(("}text", "}t")))
+                    self.seen[noted.COMMENTS] += 1
+                    yield f"Comment: {' '.join(' '.join(found.text or '' for found in texts).split())}"
 
-    def _chart(self, chart: Any) -> Iterator[str]:
-        """Yield a chart's data as a table; a chart that cannot be read is left out with a note."""
-        try:
-            plot = chart.plots[0]
-            names = [one_line(str(name)) or "" for name in list(plot.categories)[:_POINTS_MAX]]
-            rows = [["", *names]]
-            for series in plot.series:
-                values = [
-                    "" if value is None else format(value, ".15g")
-                    for value in list(series.values)[:_POINTS_MAX]
-                ]
-                rows.append([one_line(series.name or "") or "", *values])
-        except Exception:  # noqa: BLE001 - kinds of charts that the library does not know
-            self.seen[noted.CHARTS] += 1
-            return
-        yield from _table(rows)
+
+def _related(part: Any, kind: str) -> Iterator[Any]:
+    """Yield the parts of a kind that a part of the deck refers to."""
+    for relation in part.rels.values():
+        if not relation.is_external and relation.reltype.rpartition("/")[2] == kind:
+            yield relation.target_part
 
 
 def _words(paragraph: Any) -> str:

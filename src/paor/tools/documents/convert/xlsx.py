@@ -3,7 +3,8 @@ Read XLSX and XLSM: each sheet as a Markdown table of what its cells show, as la
 
 openpyxl streams the rows, so that the size of a sheet on paper costs nothing. Formulas are not calculated and macros
 not run: a formula gives the value that was saved with it, or its own text where there is none. Dates are written as
-2026-03-01, whatever their format. Not covered: charts, pictures and embedded objects, which are counted.
+2026-03-01, whatever their format. Of a chart its titles are written: its data are
+cells. Not covered: pictures and embedded objects, which are counted.
 """
 
 import datetime
@@ -11,19 +12,20 @@ import io
 import math
 import posixpath
 import re
+import zipfile
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from decimal import ROUND_HALF_UP, Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from html import unescape
 from itertools import islice, repeat
 from typing import Any
 from xml.etree import ElementTree
 
 from . import noted
-from .archive import checked_parts, drawing_words, stated_title
+from .archive import checked_parts, drawing_words, packed, stated_title, usual_form
 from .conversion import (
     ConversionError,
     Converted,
@@ -46,19 +48,23 @@ FILLED_COST = 4
 CHARS_MAX = 10_000_000
 _STRINGS = "xl/sharedStrings.xml"
 _STRINGS_MAX = 60_000_000
-_PARTS = r"xl/(sharedStrings\.xml|styles\.xml|worksheets/[^/]+\.xml|(worksheets|drawings)/_rels/[^/]+|drawings/[^/]+\.xml|diagrams/data[^/]*\.xml|comments/?[^/]*\.xml|chartsheets/[^/]+\.xml)"
+_PARTS = r"xl/(sharedStrings\.xml|styles\.xml|worksheets/[^/]+\.xml|(worksheets|drawings)/_rels/[^/]+|drawings/[^/]+\.xml|(diagrams/data|charts/chart)[^/]*\.xml|comments/?[^/]*\.xml|chartsheets/[^/]+\.xml)"
 _SHEETS_BYTES_MAX = 60_000_000
 """XML of all sheets: openpyxl reads one that does not say how large it is to its end before the first row is given."""
 _FORMULA = re.compile(rb"<(?:\w+:)?f[\s/>]")
 _HIDDEN_ROW = re.compile(rb'<(?:\w+:)?row\s(?=[^>]*\shidden="(?:1|true)")[^>]*?\br="(\d{1,7})"')
 _HIDDEN_COLUMNS = re.compile(rb'<(?:\w+:)?col\s(?=[^>]*\shidden="(?:1|true)")[^>]*>')
 _MERGE = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?\bref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
+_STYLE_NAMES = re.compile(rb"<(?:\w+:)?cellStyles\s.*</(?:\w+:)?cellStyles>", re.DOTALL)
 _MERGES_MAX = 20_000
 _HEAD = re.compile(rb"<(?:\w+:)?(?:odd|even|first)(Header|Footer)>([^<]{1,2000})<")
 _HEAD_CODE = re.compile(r'&(?:"[^"]*"|K[0-9A-F]{6}|[A-Z]|\d{1,3})', re.IGNORECASE)
+_ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
+"""A character that XML cannot hold, as workbooks write it."""
 _FORMAT = re.compile(
     r"(?P<whole>[#0?,]{0,200}0|[#?,]{0,200}[#?])(?:\.(?P<part>[#0?]+))?(?P<scale>,*)(?P<percent>%?)"
 )
+_POWERS = re.compile(r"0(?:\.(0{1,30}))?E\+00")
 _LITERAL = re.compile(r'"([^"]{0,200})"|\\(.)|\[\$([^\]-]{0,200})[^\]]{0,200}\]|\[[^\]]{0,200}\]|_.|\*.')
 FORMULA = (
     "formulas without a saved value, shown as they are written; open and save the file in its own program"
@@ -93,7 +99,7 @@ def read_sheets(data: bytes, charset: str = "") -> Converted:
     for what, size, limit in sizes:
         if size > limit:
             raise ConversionError("too_large", f"holds {size:,} bytes of {what}; the limit is {limit:,}")
-    return _read(data, parts, formulas=any(map(_FORMULA.search, found)))
+    return _read(usual_form(data), parts, formulas=any(map(_FORMULA.search, found)))
 
 
 def _read(data: bytes, parts: dict[str, bytes], *, formulas: bool) -> Converted:
@@ -103,7 +109,11 @@ def _read(data: bytes, parts: dict[str, bytes], *, formulas: bool) -> Converted:
     with ExitStack() as opened:
 
         def sheets_of(*, values: bool) -> list[Any]:
-            book = load_workbook(io.BytesIO(data), read_only=True, data_only=values, keep_links=False)
+            load = partial(load_workbook, read_only=True, data_only=values, keep_links=False)
+            try:
+                book = load(io.BytesIO(data))
+            except (KeyError, TypeError):
+                book = load(io.BytesIO(_mended(data)))
             opened.callback(book.close)
             return list(book.worksheets)
 
@@ -134,6 +144,14 @@ def _read(data: bytes, parts: dict[str, bytes], *, formulas: bool) -> Converted:
     notes += noted.counted(budget.seen)
     text = "\n\n".join(blocks)
     return Converted(text, MIME, title, notes=tuple(notes), places=rows_of(text, places))
+
+
+def _mended(data: bytes) -> bytes:
+    """Return a workbook without the names of styles, and with a part for texts: openpyxl wants every name, and any part that is announced."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        parts = {_STRINGS: b"<sst/>"} | {name: archive.read(name) for name in archive.namelist()}
+    styles = parts.get("xl/styles.xml", b"<styleSheet/>")
+    return packed(parts | {"xl/styles.xml": _STYLE_NAMES.sub(b"", styles, count=1)})
 
 
 class _Drawn:
@@ -183,7 +201,12 @@ class _Drawn:
                     words = one_line(picture.get("descr", ""))
                     seen[noted.PICTURES] += not words
                     found |= {f"[picture: {words}]": None} if words else {}
-                seen[noted.CHARTS] += sum(kind == "chart" for kind, _ in self._beside(path, known=False))
+                beside = dict.fromkeys(self._beside(path, known=False))
+                for chart in (part for kind, part in beside if kind == "chart"):
+                    seen[noted.CHARTS] += 1
+                    source = self._parts.get(chart, b"<none/>")  # its data are cells of the book
+                    self._budget.chars -= len(source)
+                    found |= dict.fromkeys(f"Chart: {words}" for words in drawing_words(source))
                 found |= dict.fromkeys(f"Text box: {words}" for words in drawing_words(self._parts[path]))
                 for diagram in (part for kind, part in self._beside(path) if kind == "diagramData"):
                     seen[noted.DRAWINGS] += 1
@@ -327,11 +350,15 @@ def _text(value: Any, cell: Any, budget: _Budget) -> str:
         return value.isoformat()
     if isinstance(value, float | int):
         return _number(value, str(cell.number_format or ""), budget)
-    return str(value)
+    return _ESCAPE.sub(lambda code: chr(int(code[1], 16)), str(value))
 
 
 def _number(value: float, form: str, budget: _Budget) -> str:
     """Return a number as its format shows it; as it is where the format is not understood."""
+    if (powers := _POWERS.fullmatch(form)) and math.isfinite(value):
+        text = f"{value:.{len(powers[1] or '')}E}"
+        budget.seen[ROUNDED] += float(text) != value
+        return text
     before, digits, after = _format_of(form, value < 0, value == 0)
     plain = str(value) if isinstance(value, int) else format(value, ".15g")
     if digits is None or not math.isfinite(value) or abs(value) >= 1e15:
