@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from hypothesis import given
@@ -384,6 +384,14 @@ def test_the_words_are_bounded_and_hold_no_key(tmp_path: Path, monkeypatch: pyte
         assert replay(own.journal, result.run_id).identical
 
 
+class Raising:
+    """A type whose own schema raises."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        raise ZeroDivisionError("nothing will do\nat all")
+
+
 def test_a_validator_of_the_type_is_checked_when_the_value_is_made(tmp_path: Path) -> None:
     """Of a run that was driven without it: that stays Done, and its answer can be had as data; another type is refused alike."""
     schema = TypeAdapter(Even).json_schema()
@@ -406,6 +414,8 @@ def test_a_validator_of_the_type_is_checked_when_the_value_is_made(tmp_path: Pat
     [
         ({"output_type": Callable[[], int]}, "has no JSON Schema"),
         ({"output_type": lambda: 1}, "it is a function"),
+        ({"output_type": Annotated[str, Field(pattern="(")]}, "has no JSON Schema"),
+        ({"output_type": Raising}, "has no JSON Schema .nothing will do.;"),
         ({"output_type": "Invoice"}, "output_type 'Invoice' has no JSON Schema .it is a text."),
         ({"output_type": {"type": "nothing"}}, "output_type: "),
         ({"output_type": {"$ref": "http://example.org/x.json"}}, "output_type: "),

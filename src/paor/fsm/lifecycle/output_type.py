@@ -14,8 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic.errors import PydanticUserError
-from pydantic_core import SchemaError as UnusableType
 
 from ...states.base.errors import InvalidOutput, UsageError
 from ...tools.schema.canonical import NotJson, plain
@@ -62,7 +60,7 @@ def _usable(output_type: Any) -> Iterator[None]:
         if isinstance(output_type, str):
             raise TypeError("it is a text")  # pydantic would evaluate it as Python
         yield
-    except (PydanticUserError, UnusableType, TypeError, NameError) as error:
+    except Exception as error:  # a type may bring its own schema, and raise anything
         words = str(error).partition("\n")[0]
         raise UsageError(
             f"output_type {output_type!a:.80} has no JSON Schema ({words}); expected a type such as a pydantic model,"
