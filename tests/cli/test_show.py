@@ -212,7 +212,11 @@ def test_steps_is_each_call_with_what_came_of_it(shell: Shell) -> None:
     given_run(shell)
     head, *lines = shell("show", "--steps").out.splitlines()
     assert head.split()[:4] == ["1", "ai.process", "(read)", "ok"]
-    assert lines[-2:] == [f"     result: 1 document: {TEXT}", "     then: stop: enough"]
+    assert lines[-3:] == [
+        f"     result: 1 document: {TEXT}",
+        "     label: round1_task1_action1_text",
+        "     then: stop: enough",
+    ]
     assert "\n".join([head, *lines]) in shell("show").out
     [action] = shell("show", "--steps", "--json").json
     assert action["documents"] == ["docItem:round1_task1_action1_text#0 text.md"]

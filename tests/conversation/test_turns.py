@@ -105,7 +105,15 @@ def test_a_key_that_comes_again_goes_on_with_its_round(tmp_path: Path) -> None:
         assert host.run("Pay", conversation="c", key="k").answer == "Paid."
         with pytest.raises(KeyConflict, match="other conversation"):
             host.run("Pay", conversation="d", key="k")
-        assert len(host.journal.runs()) == 2
+        with pytest.raises(KeyConflict, match="other language"):
+            host.run("Pay", conversation="c", key="k", language="de")
+        spoken = host.run("Say", conversation="c", key="s", language="de")
+        assert host.run("Say", conversation="c", key="s", language="de") == spoken
+        with pytest.raises(
+            KeyConflict, match="other language"
+        ):  # it was its caller's, and not that of the rounds before
+            host.run("Say", conversation="c", key="s")
+        assert len(host.journal.runs()) == 3
 
 
 def test_a_round_that_began_meanwhile_is_seen_by_the_statement_that_writes(

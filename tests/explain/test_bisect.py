@@ -305,6 +305,9 @@ def test_each_place_at_which_two_specs_differ_is_named_once_and_all_of_them_make
         mixed = place.put(mixed, place.right)
     assert list(spec_places(mixed, two)) == [] and list(spec_places(two, two)) == []
     assert len({place.name for place in places}) == len(places)
+    values = one.model_copy(update={"values": {"a": 1, "b": None}})
+    more = values.model_copy(update={"values": {"a": 2, "b": None}})
+    assert [place.put(values, place.right).values for place in spec_places(values, more)] == [more.values]
     named = {part.name.partition(":")[0] for part in parts_between(one, two) if part.cause != "machine"}
     hosts = {"host_machine", "phase_tools", "machine", "fingerprints"}
     assert named - hosts == {place.name for place in places} - hosts

@@ -84,7 +84,7 @@ class Answerer:
         self._log = log
 
     def answer(self, name: str, arguments: Mapping[str, Any]) -> CallOutcome:
-        """Return what came of a call of the tool of this name; nothing is raised."""
+        """Return what came of a call of a tool, one of `TOOLS`; nothing is raised of its arguments or the journal."""
         tool = TOOLS[name]
         problems = tool.parameters.check(arguments)
         if problems:

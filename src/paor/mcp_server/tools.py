@@ -123,7 +123,8 @@ def why(reader: JournalReader, arguments: Mapping[str, Any]) -> Answer:
     """Explain one row, and with ``phase`` why it did not lead there."""
     row = _named(reader, arguments["run"])
     place, phase = arguments.get("row"), arguments.get("phase")
-    place = None if place is None else int(place) + (row.head_seq + 1 if place < 0 else 0)
+    if place is not None:
+        place = _placed(row, row.head_seq + 1, int(place)) if place < 0 else int(place)
     found = explain(reader, row.run_id, place)
     data = found.wire()
     if phase is not None:

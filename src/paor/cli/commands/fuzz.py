@@ -176,7 +176,7 @@ def _lines(data: Mapping[str, Any]) -> Iterator[str]:
             ("never taken", _names(table["never_taken"]), "dim"),
             ("other modes", _names(table.get("of_other_modes", ())), "dim"),
         ]
-    yield from ("", *io.facts(pairs))
+    yield from ("", *io.facts(pairs, lines_max=12))
 
 
 def _names(rows: Sequence[str]) -> str:

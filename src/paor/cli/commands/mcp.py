@@ -21,7 +21,7 @@ def mcp(content: bool, journal: str) -> int:
     """
     Serve a journal to a coding agent: an MCP server over standard input and output.
 
-    Its tools only read: runs, show, why, diff and verify. Without --content its answers hold numbers, times and names,
+    Its tools only read: runs, show, why, diff, verify and replay. Without --content its answers hold numbers, times and names,
     nothing that a user, a model or a tool has written. The journal may be written meanwhile, and need not be there yet.
 
     With --json nothing is served: it prints the entry with which coding agents start this server.
@@ -29,7 +29,8 @@ def mcp(content: bool, journal: str) -> int:
     Exit codes: 0 the client has ended the session, 2 not a paor journal, or the extra is not installed.
     """
     if io.wants_json():
-        given = ["--journal", os.path.abspath(journal), *(["--content"] if content else [])]
+        place = journal if is_address(journal) else os.path.abspath(journal)
+        given = ["--journal", place, *(["--content"] if content else [])]
         entry = {"command": sys.executable, "args": ["-m", "paor", "mcp", *given]}
         io.say_json({"mcpServers": {"paor": entry}})
         return io.OK

@@ -122,5 +122,5 @@ def _say_table(names: Sequence[str], rows: Iterator[Row]) -> None:
 def _cell(value: Any) -> str:
     if isinstance(value, bytes):
         return value.hex() if len(value) <= BLOB_BYTES else f"{len(value):,} bytes"
-    text = "" if value is None else str(value)
+    text = "" if value is None else io.harmless(str(value))
     return text if len(text) <= CELL_CHARS else text[:CELL_CHARS] + io.CUT

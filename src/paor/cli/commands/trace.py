@@ -88,7 +88,7 @@ def _send(spans: Iterator[Span], endpoint: str) -> None:
         except (OSError, UnicodeError) as error:
             raise UsageError(f"{endpoint}: cannot be reached ({io.reason(error)})") from None
     told = ["no reason given"]
-    with io.logged(["opentelemetry"], lambda record: told.append(record.getMessage())):
+    with io.logged(["opentelemetry"], lambda record: told.append(record.getMessage()), alone=True):
         try:
             sent, whole = sender.send(spans)
         finally:

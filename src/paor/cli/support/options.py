@@ -80,8 +80,8 @@ def option(form: str, text: str, *name: str, **more: Any) -> Decorator:
     flag, _, placeholder = form.partition(" ")
     if not placeholder:
         return click.option(flag, *name, is_flag=True, help=text, **more)
-    metavar, several = placeholder.removesuffix("..."), placeholder.endswith("...")
-    return click.option(flag, *name, metavar=metavar, help=text, multiple=several, **more)
+    metavar, repeatable = placeholder.removesuffix("..."), placeholder.endswith("...")
+    return click.option(flag, *name, metavar=metavar, help=text, multiple=repeatable, **more)
 
 
 def several(*options: Decorator) -> Decorator:
@@ -97,15 +97,15 @@ def app_option(before: str = "", after: str = "") -> Decorator:
 
 def pairs(_context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
     """Return ``K=V``, given any number of times, as a mapping; refuse what is no such pair, and a name that comes twice."""
-    pairs: dict[str, str] = {}
+    found: dict[str, str] = {}
     for text in value:
         name, sign, rest = text.partition("=")
         if not sign or not NAME.fullmatch(name):
             raise click.UsageError(f"{option.opts[0]} {text!r}: expected NAME=VALUE, such as tenant=acme")
-        if name in pairs:
+        if name in found:
             raise click.UsageError(f"{option.opts[0]} {text!r}: {name} stands twice")
-        pairs[name] = rest
-    return pairs
+        found[name] = rest
+    return found
 
 
 def _moment(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
@@ -141,7 +141,8 @@ def age_text(seconds: int) -> str:
 
 
 def keep_journals(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """Refuse a file to write that is a journal of the command."""
+    """Refuse a file to write without a name, or one that is a journal of the command."""
+    file_name(context, option, value)
     io.keep_journals(option.opts[0], value, context.params["journal"], context.params.get("other"))
     return value
 
@@ -156,4 +157,4 @@ REDACT = option(
 METADATA = option("--metadata K=V...", "What to find the run by; repeatable.", callback=pairs)
 QUIET = option("--quiet", "Tell nothing while the run is driven: no model, no progress.", "-q")
 OUTPUT = option("--output FILE", "Write there instead of to standard output.", callback=keep_journals)
-OTHER = option("--other FILE", "Journal of B, if it is another one.", is_eager=True)
+OTHER = option("--other FILE", "Journal of B, if it is another one.", is_eager=True, callback=file_name)

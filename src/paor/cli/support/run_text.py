@@ -59,9 +59,9 @@ def call_lines(question: Question, cells: int) -> list[str]:
 
 def argument_lines(given: Mapping[str, Any], cells: int, lines_max: int = ARGUMENT_LINES) -> list[str]:
     """Return arguments, one below the other, bounded, with keys of the environment taken out."""
-    lines, scrub = list[str](), io.scrubber()
+    lines = list[str]()
     for name, value in list(given.items())[:ARGUMENTS_SHOWN]:
-        found = io.folded(f"{name}: {scrub(_value_text(value))}", cells)
+        found = io.folded(f"{name}: {_value_text(value)}", cells)
         lines += found[:lines_max]
         if rest := sum(map(len, found[lines_max:])):
             lines.append(f"  ({io.count(rest, 'more character')} of {io.one_line(name)}; whole with --json)")
@@ -95,7 +95,7 @@ def _value_text(value: Any) -> str:
 
 def call_blocks(calls: Sequence[RunCall]) -> Iterator[str]:
     """Yield the calls of a run, each with its arguments, who decided about it, its times and what came of it."""
-    cells, scrub = io.width() - 5, io.scrubber()
+    cells = io.width() - 5
     for call in calls:
         kind = f" ({call.effect})" if call.effect else ""
         times = " to ".join(io.local_time(at)[11:] for at in (call.started_at, call.ended_at) if at)
@@ -110,8 +110,9 @@ def call_blocks(calls: Sequence[RunCall]) -> Iterator[str]:
             why = f": {item.reason}" if item.reason else ""
             when = f"{item.actor or 'somebody'}, {io.local_time(item.at)}"
             told += io.folded(f"{item.decision} by {when}{why}", cells)
-        told += io.folded(f"result: {scrub(call.result)}", cells)[:4] if call.result else []
-        told += io.folded(f"then: {scrub(call.decision)}", cells)[:2] if call.decision else []
+        told += io.folded(f"result: {call.result}", cells)[:4] if call.result else []
+        told += [f"label: {io.one_line(call.label)}"] if call.documents_count else []
+        told += io.folded(f"then: {call.decision}", cells)[:2] if call.decision else []
         yield from (f"     {line}" for line in told)
 
 

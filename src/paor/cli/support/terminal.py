@@ -279,8 +279,12 @@ def arrow() -> str:
 
 
 def harmless(text: str) -> str:
-    """Return *text* with every control character but line feed and tab made visible; line separators are line feeds."""
-    return text.replace("\r\n", "\n").translate(_HARMLESS)
+    """
+    Return *text* without the keys of the environment, and with every control character but line feed and tab made visible.
+
+    Line separators are line feeds. Keys go here, before anything is cut, folded or styled: no part of one is known afterwards.
+    """
+    return scrubber()(text).replace("\r\n", "\n").translate(_HARMLESS)
 
 
 def one_line(text: str) -> str:
@@ -506,13 +510,16 @@ def facts(
 
 
 @contextmanager
-def logged(names: Iterable[str], take: Callable[[logging.LogRecord], None]) -> Iterator[None]:
+def logged(
+    names: Iterable[str], take: Callable[[logging.LogRecord], None], *, alone: bool = False
+) -> Iterator[None]:
     """
-    Give what loggers have to say while the block runs to a function, instead of having it printed.
+    Give what loggers have to say while the block runs to a function.
 
     Args:
         names: Of the loggers.
         take: Gets each warning, and what is worse.
+        alone: Whether nothing else gets it, such as a log file of the host's.
     """
 
     class Taken(logging.Handler):
@@ -521,7 +528,8 @@ def logged(names: Iterable[str], take: Callable[[logging.LogRecord], None]) -> I
 
     handler, before = Taken(logging.WARNING), {}
     for logger in map(logging.getLogger, names):
-        before[logger], logger.propagate = logger.propagate, False
+        before[logger] = logger.propagate
+        logger.propagate = logger.propagate and not alone
         logger.addHandler(handler)
     try:
         yield

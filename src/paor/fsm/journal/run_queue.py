@@ -108,7 +108,7 @@ class RunQueue:
         """
         done = "SELECT run FROM transitions WHERE dest = 'Done'"
         self._backend.execute(f"DELETE FROM queue WHERE run IN ({done})", ())
-        sql = "UPDATE queue SET ready_at = ? WHERE ready_at IS NOT NULL AND reason LIKE ?"
+        sql = "UPDATE queue SET ready_at = ? WHERE ready_at IS NOT NULL AND worker IS NULL AND reason LIKE ?"
         self._backend.execute(sql, (self.now_us(), f"{_IN_LINE}%"))
 
     def is_there(self) -> bool:
@@ -175,7 +175,8 @@ class RunQueue:
 
     def wait_for(self, claim: Claim, run_id: str, at_us: int) -> None:
         """Have a run come up when another one has ended (`let_on`), and at *at_us* in any case; the attempt does not count."""
-        self.put_back(claim, at_us, f"{_IN_LINE}{run_id}", counted=False)
+        sql = f"UPDATE queue SET ready_at = ?, reason = ?, attempts = attempts - 1, worker = NULL {_OF_CLAIM}"
+        self._backend.execute(sql, (at_us, f"{_IN_LINE}{run_id}", claim.run, claim.ready_at))
 
     def hold_back(self, claim: Claim, reason: str) -> None:
         """Have nobody claim a run until it is released."""
@@ -192,10 +193,10 @@ class RunQueue:
             self._backend.signal()
 
     def let_on(self, *run_ids: str) -> None:
-        """Have the rounds come up, of whatever conversation, that wait for the end of one of these runs."""
+        """Have the rounds come up, of whatever conversation, that wait for the end of one of these runs and that nobody has claimed."""
         if run_ids and self.is_there():
             now = self.now_us()
-            those = f"ready_at > ? AND reason IN ({', '.join('?' * len(run_ids))})"
+            those = f"ready_at > ? AND worker IS NULL AND reason IN ({', '.join('?' * len(run_ids))})"
             values = (now, *(f"{_IN_LINE}{run_id}" for run_id in run_ids))
             if self._backend.query(f"SELECT run FROM queue WHERE {those} LIMIT 1", values):
                 self._backend.execute(f"UPDATE queue SET ready_at = ? WHERE {those}", (now, *values))

@@ -121,10 +121,14 @@ def before_start(journal: JournalReader, spec: Spec) -> Earlier:
     transcript.
     """
     told: tuple[Told, ...] = ()
-    if spec.workflow is not None and spec.follows and not spec.in_line:
+    language = ""
+    if spec.follows and not spec.in_line:
+        language = spec.language  # as that of a round whose texts are gone has to be
         with suppress(Erased, UnknownRun):
-            told = earlier_rounds(journal, spec.conversation, spec.follows).told
-    return Earlier(spec.conversation, told=told, language=spec.language)
+            language = journal.spec(spec.follows).language
+            if spec.workflow is not None:
+                told = earlier_rounds(journal, spec.conversation, spec.follows).told
+    return Earlier(spec.conversation, told=told, language=language)
 
 
 def before_again(journal: JournalReader, run: Run) -> Earlier:

@@ -28,6 +28,8 @@ Shown = tuple[frozenset[str], Any]
 
 _LONG = 40
 """Longest text that is one value; of a longer one its parts are."""
+_LARGE = 1e15
+"""Numbers from here on are not drawn from: beyond, a float no longer holds every whole number."""
 _DATA = (dict, list, tuple, set, frozenset, str, int, float)
 _OURS = __name__.partition(".")[0] + "."
 
@@ -118,9 +120,9 @@ class Learned:
 def _near(taken: Sequence[Any], shown: Sequence[Any]) -> Iterator[Any]:
     """Yield neighbours, sums and differences of numbers."""
     for one in (*taken, *shown):
-        if not isinstance(one, str):
+        if not isinstance(one, str) and abs(one) < _LARGE:
             yield from (one + 1, one - 1)
-            for other in taken:
+            for other in (other for other in taken if abs(other) < _LARGE):
                 yield from (one + other, one - other, one - other + 1)
 
 
@@ -167,7 +169,7 @@ def _shown_in(value: Any, names: frozenset[str], *, keys: bool = False) -> Itera
             with suppress(ValueError, RecursionError):
                 yield from _shown_in(json.loads(value), names)
         yield from ((names, piece) for piece in _pieces(value))
-    elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e15:
+    elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGE:
         yield names, value
 
 
@@ -187,7 +189,10 @@ def of_agent(tools: Sequence[ToolSpec], functions: Iterable[Any]) -> tuple[Shown
 
 def _in_schema(schema: Any, names: frozenset[str]) -> Iterator[Shown]:
     for key, value in schema.items() if isinstance(schema, Mapping) else [("", each) for each in schema]:
-        if key in ("enum", "examples", "const", "default", "minimum", "maximum"):
+        if key in ("properties", "$defs") and isinstance(value, Mapping):
+            for name, item in value.items():
+                yield from _in_schema([item], names | words(name))
+        elif key in ("enum", "examples", "const", "default", "minimum", "maximum"):
             yield from _shown_in(value, names)
         elif key == "description":
             yield from ((names, piece) for piece in _pieces(str(value), prose=True))
