@@ -379,6 +379,23 @@ def test_no_form_shows_a_key_of_the_environment(
 
 
 @pytest.mark.parametrize(
+    "words", ["runs", "diff last last~1", "query SELECT(body)FROM(payloads)", "show last"]
+)
+@pytest.mark.parametrize("columns", ["60", "110", "300"])
+def test_a_long_key_is_gone_before_a_line_is_cut_or_folded(
+    columns: str, words: str, shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No part of it is left, however wide the terminal is."""
+    key = "sk-later-" + "".join(f"{number:03}q" for number in range(36))
+    for objective in (f"Look up {key}", f"Look for {key}"):
+        shell("run", objective, "--model", "offline")
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setenv("COLUMNS", columns)
+    hidden = "".join(shell(*words.split()).out.split())
+    assert [at for at in range(0, len(key) - 12, 4) if key[at : at + 12] in hidden] == []
+
+
+@pytest.mark.parametrize(
     "words",
     ["show last", "show last --row 0", "show last --row 5", "show last --row 6", "runs --status waiting"],
 )
