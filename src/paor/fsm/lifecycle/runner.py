@@ -468,9 +468,6 @@ class Runner:
             if found:  # until the run has ended: it may wait for something else before the tool is called
                 self._secrets[drive.run.run_id] = drive.secrets
         yield from _provided(drive, answer)
-        # it waits for nobody any more: a worker looks whether this process still drives it, and so do those in line behind it
-        self.queue.release(drive.run.number, self.journal.leases.lease_s)
-        self.queue.let_on(drive.run.run_id)
         drive.resumed = False
         yield from steps(drive)
 
