@@ -112,6 +112,7 @@ def test_what_is_erased_meanwhile_leaves_the_page_with_the_next_row(chromium: An
     why = next(f"refused: {row['said']}" for row in live.run.rows if "refused" in row["marks"])
     with served(live) as (address, _), looked_at(chromium, address) as seen:
         seen.row()
+        seen.page.get_by_role("button", name="Limits").click()
         assert why in seen.text(".limits")
         live.erased = True
         live.grow()

@@ -47,6 +47,8 @@ SCRIPTS = (
     "row",
     "head",
     "calls",
+    "find",
+    "transcript",
     "limits",
     "compare",
     "runs",
@@ -113,8 +115,8 @@ def page_texts(parts: Iterable[tuple[str, Any]], *, live: str = "") -> Iterator[
     yield _PAGE.format(
         live=f' data-live="{html.escape(live)}"' if live else "",
         policy=html.escape(content_policy(live=bool(live))),
-        style=packed(_style().encode()),
-        code=packed(_code().encode()),
+        style=_code_packed(_style()),
+        code=_code_packed(_code()),
     )
     start = _START.format(loader=_LOADER)
     for name, part in parts:
@@ -145,9 +147,15 @@ def content_policy(*, live: bool) -> str:
     return "; ".join([*rules, "connect-src 'self'"] if live else rules)
 
 
-def packed(text: bytes) -> str:
+def packed(text: bytes, level: int = 4) -> str:
     """Return a text as the page unpacks it: UTF-8, gzip without a time, base64."""
-    return base64.b64encode(gzip.compress(text, 4, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(text, level, mtime=0)).decode()
+
+
+@cache
+def _code_packed(text: str) -> str:
+    """Return a part of the page's own code, packed once and as small as can be."""
+    return packed(text.encode(), 9)
 
 
 def _json(part: Any) -> bytes:

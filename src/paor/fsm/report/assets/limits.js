@@ -196,8 +196,7 @@ function around(run) {
 
 function limitsCard(run) {
   return el(
-    "section.card.limits",
-    {"aria-label": "What it could not do, limits and cost"},
+    "div.limits",
     el("div.cols", couldNot(run), limitsUsed(run)),
     costPart(run),
     around(run),

@@ -32,31 +32,44 @@ async function openRun(id) {
 
 // -- one run -----------------------------------------------------------------------------------------------------------
 
+const TABS = {said: "Transcript", machine: "Machine", limits: "Limits", rows: "Rows", row: "Row"};
+
+const panel = (name, node) => el("section.card.panel.scroll.of-" + name, {tabindex: "0", "aria-label": TABS[name]}, node);
+
 class RunView {
   constructor(run) {
     Object.assign(this, {run, now: -1});
     const pick = (i, playing) => this.show(i, playing);
+    this.finder = new Finder(run, (found, fresh) => this.list(found, fresh));
+    this.player = new Player(run, pick);
     Object.assign(this, {
       head: new Head(run),
-      lists: new Lists(run, pick),
-      machine: new MachineCard(run, pick),
-      lanes: new Lanes(run, pick),
+      rows: new RowList(run, pick, this.finder.node),
+      said: new Transcript(run, pick),
+      machine: new MachineCard(run),
+      lanes: new Lanes(run, pick, this.player.node),
       row: new RowPane(run),
-      limits: el("div.slot"),
+      limits: el("div"),
     });
     this.limits.append(limitsCard(run));
     this.alarm = el("div.alarm", {role: "alert", hidden: true});
     this.fresh = button(".fresh", () => this.show(this.run.n - 1), {hidden: true});
     this.verdict = el("div.verdict-box", this.head.node, (this.asks = el("p.asks-line", {hidden: true})));
     this.extra = this.actions();
+    this.tabs = Object.entries(TABS).map(([name, told]) => button(".tab-" + name, () => this.open(name), {"aria-pressed": "false"}, told));
     this.box = el(
       "main.run",
       {tabindex: "-1"},
-      this.lists.card,
-      el("div.mid", this.machine.card, this.lanes.card, this.limits),
+      this.rows.card,
+      this.lanes.card,
+      el("div.seg.tabs", {role: "group", "aria-label": "What is shown"}, this.tabs),
+      el("section.card.pane.panel.of-said", {"aria-label": "Transcript"}, this.said.box),
+      panel("machine", this.machine.card),
+      panel("limits", this.limits),
       this.row.card,
       this.fresh,
     );
+    this.open("said");
     this.chain = new Chain(run, chain => this.checked(chain));
     const defects = run.data.verify?.count;
     if (defects) {
@@ -67,25 +80,43 @@ class RunView {
       );
     }
     this.waits();
+    this.finder.look();
     if (!run.n) this.row.fill([el("p.blk.sub", "There is no row yet.")]);
   }
 
-  show(i, playing) {
+  // one of the tabs; on a wide screen the rows and the selected one are beside it, whatever is chosen
+  open(name) {
+    this.box.dataset.tab = name;
+    this.tabs.forEach(tab => tab.setAttribute("aria-pressed", String(tab.matches(".tab-" + name))));
+    if (this.now >= 0) this.paint();
+  }
+
+  list(found, fresh = true) {
+    this.rows.set(found, fresh);
+    this.said.set(found, fresh);
+    if (found && this.now >= 0) this.said.show(this.now);
+  }
+
+  // `quiet`: the transcript stays where it is
+  show(i, playing, quiet) {
     if (!this.run.n) return;
     i = Math.max(0, Math.min(this.run.n - 1, i));
-    if (!playing) this.machine.stop();
+    if (!playing) this.player.stop();
     this.now = i;
+    this.quiet = quiet;
     if (i === this.run.n - 1) this.fresh.hidden = true;
     if (!this.asked) this.asked = requestAnimationFrame(() => this.paint());
-    remember(rowHash(this.run, i));
+    if (!quiet) remember(rowHash(this.run, i));
   }
 
   // all panes at once, however many steps came since the last frame
   paint() {
     this.asked = 0;
+    this.player.show(this.now);
     this.machine.show(this.now);
     this.lanes.show(this.now);
-    this.lists.show(this.now);
+    this.rows.show(this.now);
+    this.said.show(this.now, this.quiet);
     this.row.show(this.now, i => this.rowActions(i));
   }
 
@@ -103,7 +134,7 @@ class RunView {
     );
     this.run.bad = chain.bad;
     this.row.card.classList.toggle("doubted", this.now >= chain.bad);
-    this.lists.rows.set(this.run.n, true);
+    this.finder.tell();
   }
 
   waits() {
@@ -197,11 +228,18 @@ class RunView {
     if (!this.run.append(told.row)) return;
     Object.assign(this.run.line, told.line);
     if (told.row.trigger !== "provide") this.trouble = "";
-    this.lists.rows.set(this.run.n);
-    this.lists.count();
+    this.said.say("", true);
+    this.grown();
     this.lanes.draw();
     this.came(1, end || !before);
     this.soon ||= setTimeout(() => this.refresh(), this.pause || 400);
+  }
+
+  // rows have come: those that fit are listed, what was made of the others stays
+  grown() {
+    if (this.finder.found) return this.finder.renew();
+    this.finder.tally();
+    this.list(null, false);
   }
 
   came(count, follow) {
@@ -210,8 +248,7 @@ class RunView {
     else {
       this.fresh.hidden = false;
       this.fresh.textContent = plural(this.since, "new row");
-      this.machine.range.max = this.run.n - 1;
-      this.machine.count.textContent = `row ${num(this.now)} of ${num(this.run.n - 1)}`;
+      this.player.show(this.now);
     }
   }
 
@@ -228,20 +265,16 @@ class RunView {
     if (data.story.run.head_seq >= this.run.n - 1) {
       const before = this.run.n,
         end = this.now === before - 1;
-      if (erased) this.run.rows = [];
+      if (erased) this.run.clear();
       this.run.take(data);
       const more = this.run.n - before;
-      if (more) {
-        this.lists.rows.set(this.run.n);
-        this.came(more, end);
-      }
+      this.finder.renew();
+      this.list(this.finder.found, true);
+      if (more) this.came(more, end);
     }
     this.head.fill();
     this.limits.replaceChildren(limitsCard(this.run));
-    this.lists.calls.set(this.run.calls.length, true);
-    this.lists.count();
     if (this.cancel) this.cancel.hidden = ["done", "failed"].includes(this.run.line.status);
-    if (this.now >= 0) this.lists.show(this.now);
     this.chain.check();
     this.pause = Math.max(400, 20 * (performance.now() - begin)); // a long run is asked for less often
   }
@@ -250,13 +283,14 @@ class RunView {
     if (!live || this.source) return;
     this.source = stream("events/" + encode(this.run.id), this.run.n - 1, {
       row: told => this.entered(told),
+      said: told => this.said.say(told.text, told.anew),
       end: () => this.refresh(),
       problem: told => this.stopped(told.error),
     });
   }
 
   leave() {
-    this.machine.stop();
+    this.player.stop();
     this.source?.close();
     this.source = null;
   }
@@ -421,11 +455,12 @@ async function route() {
       if (mine !== turn) return;
       place("run", view.box, view.verdict, view.run.line.objective ?? view.run.id);
       const row = found?.[2] !== undefined ? Number(found[2]) : view.now >= 0 ? view.now : view.run.n - 1;
-      if (row !== view.now || found?.[2] === undefined) view.show(row);
+      // an ended run is read from its beginning, one that goes on from its end
+      if (row !== view.now || found?.[2] === undefined) view.show(row, false, found?.[2] === undefined && ["done", "failed"].includes(view.run.line.status));
       view.follow();
       view.chain.check();
     }
-    if (state.view && nav.now !== "run") state.view.machine.stop();
+    if (state.view && nav.now !== "run") state.view.player.stop();
   } catch (error) {
     place(
       "lost",
@@ -459,15 +494,14 @@ function keys(event) {
     view.show(step);
   } else if (key === " " && !target.matches("button,summary,a")) {
     event.preventDefault();
-    if (view.machine.timer) view.machine.stop();
-    else view.machine.play();
+    view.player.press();
   }
 }
 
 // on paper every call and row is there, not only those in sight, of lists of at most 3,000
 function printed(on) {
   const view = state.view;
-  for (const list of [view?.lists.calls, view?.lists.rows, state.runs?.list])
+  for (const list of [view?.said.list, view?.rows.list, state.runs?.list])
     if (list) {
       list.all = on && list.n <= 3000;
       list.draw();

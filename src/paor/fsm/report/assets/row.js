@@ -112,7 +112,7 @@ function stored(found, name) {
 }
 const shownText = (found, name) => {
   const {text, gone} = stored(found, name);
-  return gone ? el("p.sub.gone", gone) : plain(indented(text));
+  return gone ? el("p.sub.gone", gone) : plain(indented(text, true));
 };
 const promptOf = found =>
   found.row.prompt
