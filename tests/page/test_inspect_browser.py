@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,7 +20,7 @@ from paor.testing import call_tools, step
 
 from .inspect_kit import Browser, bank, paying, rows_of, running
 from .test_inspect_answers import ended
-from .test_inspect_events import go, writer
+from .test_inspect_events import Writer, go, writer
 
 pytestmark = pytest.mark.whole
 
@@ -124,6 +125,35 @@ def test_two_browsers_see_another_process_write(tmp_path: Path, chromium: Any) -
         first.get_by_role("link", name="Runs").first.click()
         until(first, "document.body.innerText.includes('Read all pages')")
         assert errors == others == []
+
+
+def test_words_are_on_the_page_while_the_model_writes(tmp_path: Path, chromium: Any) -> None:
+    """At the end of the transcript, until the row with the whole reply takes their place."""
+    model = Writer()
+    with (
+        Engine(model, [paying([])], tmp_path / "runs.db", profile="native") as engine,
+        running(app(engine)) as address,
+        window(chromium) as (page, errors),
+        ThreadPoolExecutor(1) as pool,
+    ):
+        driving = pool.submit(engine.run, "Pay five")
+        try:
+            page.goto(address)
+            until(page, "document.querySelector('.status')?.textContent", "live")
+            until(page, "document.querySelector('.entry')?.innerText.includes('Pay five')")
+            model.heard.set()
+            until(
+                page, "document.querySelector('.draft')?.innerText.includes('It was sk-live-1234567890 paid')"
+            )
+            until(page, "document.querySelectorAll('.entry.tool').length", 1)
+            assert not driving.done()
+            model.rest.set()
+            until(page, "document.querySelector('.status')?.textContent", "ended")
+            until(page, "document.querySelectorAll('.draft').length", 0)
+            until(page, "document.querySelector('.entry:last-child')?.innerText.includes('paid for.')")
+            assert errors == []
+        finally:
+            model.heard.set(), model.rest.set()
 
 
 HIDE = """hidden => {

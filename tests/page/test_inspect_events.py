@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -442,3 +443,53 @@ def test_a_line_that_was_read_before_an_erasure_is_not_kept(
     assert views.line(run_id)["objective"] == "the hidden objective"
     assert views.line(run_id)["objective"] is None
     assert b"hidden" not in views.part("index")
+
+
+class Writer:
+    """A model that streams: the rest of its answer comes when the test lets it, and it was heard by then."""
+
+    name, streams = "writer", True
+
+    def __init__(self) -> None:
+        self.heard, self.rest = threading.Event(), threading.Event()
+
+    def ask(self, call: ModelCall) -> Reply:
+        """Call a tool first, so that whoever looks is there when the answer is written."""
+        if call.messages[-1].role != "tool":
+            assert self.heard.wait(60)
+            return Reply(json.dumps(call_tools(step("bank.pay", amount=5))))
+        for piece in ("It was ", "sk-live-", "1234567890", " paid"):
+            if call.on_text is not None:
+                call.on_text(piece)
+        assert self.rest.wait(60)
+        return Reply("It was sk-live-1234567890 paid for.")
+
+
+@pytest.mark.parametrize("given", ["engine", "journal"])
+def test_words_come_before_their_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    """Of a run that this process drives: as the model writes, without keys also where pieces cut them, and after the rows before."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-live-1234567890")
+    model = Writer()
+    with (
+        Engine(model, [paying([])], tmp_path / "runs.db", profile="native") as engine,
+        served(app(engine if given == "engine" else engine.journal)) as browser,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        driving = pool.submit(engine.run, "Pay five")
+        try:
+            with browser.events(f"events/{first_run(browser)}") as events:
+                model.heard.set()
+                seen, text = [], ""
+                while "paid" not in text:
+                    name, _, data = next(events)
+                    seen.append(name)
+                    text += data["text"] if name == "said" else ""
+                    assert name in ("row", "said")
+                assert text == "It was [secret redacted] paid" and seen.index("said") == seen.count("row")
+                assert not driving.done()
+                model.rest.set()
+                rest = [name for name, _, _ in events]
+                assert rest[-1] == "end" and "row" in rest
+        finally:
+            model.heard.set(), model.rest.set()
+        assert driving.result(60).state == "Done"

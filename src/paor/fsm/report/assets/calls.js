@@ -70,10 +70,10 @@ class RowList {
     this.card = el("section.card.pane.left", {"aria-label": "Rows by step"}, finder, this.list.box);
   }
 
-  // the rows that are listed; null: all
+  // the rows that are listed, null for all; from row `fresh` on they are made anew
   set(found, fresh) {
     this.found = found;
-    this.list.set(found ? found.length : this.run.n, fresh);
+    this.list.set(found ? found.length : this.run.n, found ? found.filter(i => i < fresh).length : fresh);
     if (this.now !== undefined) this.show(this.now);
   }
 

@@ -24,13 +24,14 @@ class List {
     new ResizeObserver(() => this.later()).observe(this.box);
   }
 
-  // how many items there are; `fresh`: what was made of them before is not valid any more
-  set(n, fresh) {
-    if (fresh) {
-      this.heights = [];
-      this.shown.clear();
-      this.window.replaceChildren();
-    }
+  // how many items there are; from item `fresh` on, what was made of them before is not valid any more
+  set(n, fresh = this.n) {
+    this.heights.length = Math.min(this.heights.length, fresh);
+    for (const [i, node] of this.shown)
+      if (i >= fresh) {
+        node.remove();
+        this.shown.delete(i);
+      }
     this.n = n;
     this.measure();
     this.later();

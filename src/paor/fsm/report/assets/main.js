@@ -91,7 +91,8 @@ class RunView {
     if (this.now >= 0) this.paint();
   }
 
-  list(found, fresh = true) {
+  // the rows that are listed, null for all; from row `fresh` on they are made anew
+  list(found, fresh = 0) {
     this.rows.set(found, fresh);
     this.said.set(found, fresh);
     if (found && this.now >= 0) this.said.show(this.now);
@@ -239,7 +240,7 @@ class RunView {
   grown() {
     if (this.finder.found) return this.finder.renew();
     this.finder.tally();
-    this.list(null, false);
+    this.list(null, this.run.steps.at(-1).first);
   }
 
   came(count, follow) {
@@ -264,12 +265,13 @@ class RunView {
     if (!data) return;
     if (data.story.run.head_seq >= this.run.n - 1) {
       const before = this.run.n,
+        calls = this.run.calls.length,
         end = this.now === before - 1;
       if (erased) this.run.clear();
       this.run.take(data);
       const more = this.run.n - before;
       this.finder.renew();
-      this.list(this.finder.found, true);
+      if (!this.finder.found) this.list(null, erased ? 0 : Math.min(before, this.run.calls[calls - 1]?.seq ?? 0));
       if (more) this.came(more, end);
     }
     this.head.fill();

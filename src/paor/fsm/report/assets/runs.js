@@ -131,7 +131,7 @@ class RunsView {
         : `${num(this.lines.length)} of ${plural(this.index.runs.length, "run")}`;
     this.list.select(-1);
     this.list.box.scrollTop = quiet ? this.list.box.scrollTop : 0;
-    this.list.set(this.lines.length, true);
+    this.list.set(this.lines.length, 0);
     const told = new URLSearchParams(
       Object.entries(this.fields)
         .map(([name, field]) => [name, field.value])

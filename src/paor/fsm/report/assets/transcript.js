@@ -119,10 +119,7 @@ class Transcript {
           ...(this.words ? [run.n] : []),
           ...rounds.slice(rounds.length - later).map((_, k) => 1e9 + k),
         ];
-    const end = this.box.scrollTop + this.box.clientHeight > this.list.space.clientHeight - 40 && this.box.scrollTop > 0;
-    this.list.set(this.items.length, fresh);
-    if (end && !found) this.list.select(this.list.on[0], this.list.on[1], true);
-    return end;
+    this.list.set(this.items.length, this.items.filter(item => item < fresh).length);
   }
 
   // the last item at or before row i
@@ -148,7 +145,7 @@ class Transcript {
     this.words = anew ? text : was + text;
     this.written.replaceChildren(...visible(cut(this.words.slice(-4000), 4000)));
     const follow = this.box.scrollTop + this.box.clientHeight > this.list.space.clientHeight - 60;
-    if (Boolean(was) !== Boolean(this.words)) this.set(this.found, !this.words);
+    if (Boolean(was) !== Boolean(this.words)) this.set(this.found, this.run.n);
     this.list.later();
     if (follow && this.words && !this.found) this.list.reveal(this.items.indexOf(this.run.n));
   }
@@ -245,7 +242,7 @@ class Transcript {
       lane === "tool" && row.marks.length > 0 && call?.result && saidText(call.result, ".bad"),
       row.said && !(lane === "tool" && row.said === call?.result) && saidText(row.said, run.off(i) ? ".bad" : ""),
       lane === "model" && run.marked(i, ["invalid"]) && !row.said && el("p.bad", row.came),
-      asks && i === run.n - 1 && live && link("#inbox", "answer"),
+      asks && i === run.n - 1 && live && link("#inbox", "to the inbox"),
       end && i === run.n - 1 && [el("p." + (row.dest === "Failed" ? "bad" : "ok"), verdictWords(run.line)), run.story.answer && saidText(run.story.answer)],
     ];
   }
