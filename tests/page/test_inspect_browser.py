@@ -156,6 +156,54 @@ def test_words_are_on_the_page_while_the_model_writes(tmp_path: Path, chromium: 
             model.heard.set(), model.rest.set()
 
 
+def test_two_runs_are_compared_while_one_goes_on(tmp_path: Path, chromium: Any) -> None:
+    """From one run the other is chosen in the list; the comparison follows what is written, without a reload."""
+    with (
+        bank(tmp_path / "runs.db", [], 5, 6) as engine,
+        running(app(engine)) as address,
+        window(chromium) as (page, errors),
+    ):
+        one, other = engine.run("Pay Ann"), engine.run("Pay Bob")
+        page.goto(f"{address}#run/{one.run_id}")
+        page.get_by_role("link", name="Compare").click()
+        page.locator(".note", has_text="Choose the run to be compared with Pay Ann").wait_for()
+        page.locator(".one", has_text="Pay Bob").click()
+        page.get_by_role("heading", name="They part at row 0").wait_for()
+        until(page, "location.hash", f"#compare/{one.run_id}/{other.run_id}")
+        assert "asked otherwise because of objective" in page.inner_text(".cause")
+        assert "neither has ended" in page.inner_text(".cause")
+        for run in (one, other):
+            result = run
+            while result.waiting_for is not None:
+                question = result.waiting_for.id
+                result = engine.resume(run.run_id, answer={"approve": True}, question=question)
+        until(page, "document.querySelector('.cause')?.innerText.includes('both end alike')")
+        until(page, "document.querySelectorAll('.side .pill.done').length", 2)
+        page.goto(f"{address.partition('?')[0]}#compare/{one.run_id}/{one.run_id[:4]}")
+        page.get_by_role("heading", name="Not to be shown").wait_for()
+        assert [text for text in errors if "404" not in text] == []
+
+
+def test_runs_are_found_by_words_of_their_texts_and_of_their_metadata(tmp_path: Path, chromium: Any) -> None:
+    """One word is in a reply that only the server reads, the other in what the page has."""
+    said = ["The parcel is in Lyon.", "The parcel is in Ghent.", "The letter is in Lyon."]
+    with (
+        Engine(ScriptedModel([]), [], tmp_path / "runs.db", profile="native") as engine,
+        running(app(engine.journal)) as address,
+        window(chromium) as (page, errors),
+    ):
+        for number, tenant in enumerate(("acme", "acme", "globex")):
+            engine.model = ScriptedModel([said[number]])
+            engine.run(f"Question {number}", metadata={"tenant": tenant})
+        page.goto(f"{address}#runs")
+        until(page, "document.querySelectorAll('.one').length", 3)
+        page.get_by_label("search").fill("lyon tenant:acme")
+        until(page, "[...document.querySelectorAll('.one b')].map(b => b.textContent).join()", "Question 0")
+        page.get_by_label("search").fill('lyon "letter is"')
+        until(page, "[...document.querySelectorAll('.one b')].map(b => b.textContent).join()", "Question 2")
+        assert errors == []
+
+
 HIDE = """hidden => {
   Object.defineProperty(document, "hidden", {configurable: true, get: () => hidden});
   document.dispatchEvent(new Event("visibilitychange"));

@@ -24,6 +24,7 @@ from ..states.base.errors import UnknownRun, UsageError
 
 PART = re.compile(
     r"index|run/(?P<run>[^/]{1,200})(?:/(?P<first>[0-9]{1,7}))?|rows/(?P<rows>[^/]{1,200})/(?P<chunk>[0-9]{1,7})"
+    r"|diff/(?P<left>[^/]{1,200})/(?P<right>[^/]{1,200})|talk/(?P<talk>[^/]{1,200})"
 )
 """Names of the parts that are served."""
 
@@ -85,6 +86,14 @@ class Views:
         if found is None:
             raise UnknownRun(f"there is no part {name!a:.80}")
         run_id = found["run"] or found["rows"]
+        if found["left"] is not None:
+            self.check_run(found["left"])
+            self.check_run(found["right"])
+            return json_bytes(self._view.difference(found["left"], found["right"]))
+        if found["talk"] is not None:
+            self.check_run(found["talk"])
+            name = self.reader.run(found["talk"]).conversation
+            return json_bytes(self._view.talk(name) if name is not None else {"messages": []})
         if run_id is None:
             return json_bytes(self._index() | dict(added or {}))
         self.check_run(run_id)

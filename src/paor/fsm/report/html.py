@@ -24,7 +24,6 @@ from typing import Any
 import orjson
 
 from ...states.base.errors import UsageError
-from ..explain.diff import diff as compare
 from ..journal.places.opening import open_store
 from ..journal.read_ahead import ReadAhead
 from ..journal.reader import JournalReader, Readable, reader_of
@@ -51,6 +50,7 @@ SCRIPTS = (
     "transcript",
     "limits",
     "compare",
+    "overview",
     "runs",
     "inbox",
     "main",
@@ -271,8 +271,9 @@ def _parts(
     yield "index", index
     lines = {line["id"]: line for line in index["runs"]}
     if compared:
-        yield "diff", _difference(view, rows)
+        yield "diff", view.difference(rows[0].run_id, rows[-1].run_id)
     machines: list[Mapping[str, Any]] = []
+    talks: list[str] = []
     with closing(RunDefects(reader)) as defects:
         for row in sorted(rows, key=lambda row: row.run):
             run = RunView(reader, row.run_id, defects=defects.of)
@@ -284,19 +285,12 @@ def _parts(
             if place == len(machines):
                 machines.append(machine)
                 yield f"machine/{place}", view.clean(machine)
-            yield (
-                f"run/{row.run_id}",
-                view.clean(head) | {"machine": f"machine/{place}", "redacted": redacted},
-            )
+            shared = {"machine": f"machine/{place}"}
+            if row.conversation is not None:
+                if row.conversation not in talks:
+                    talks.append(row.conversation)
+                    yield f"talk/{len(talks) - 1}", view.talk(row.conversation)
+                shared["talk"] = f"talk/{talks.index(row.conversation)}"
+            yield f"run/{row.run_id}", view.clean(head) | shared | {"redacted": redacted}
             for number in range(-(-run.count // CHUNK)):
                 yield f"rows/{row.run_id}/{number}", view.clean(run.chunk(number))
-
-
-def _difference(view: JournalView, rows: Sequence[RunRow]) -> Mapping[str, Any]:
-    left, right = rows[0].run_id, rows[-1].run_id
-    found = compare(view.journal, left, right)
-    told = found.wire()
-    one, two = told.pop("left"), told.pop("right")
-    return view.clean(
-        told | {"left": left, "right": right, "left_text": one["text"], "right_text": two["text"]}
-    )

@@ -155,7 +155,12 @@ function meter(name, used, allowed, told) {
     el("span.v", told(used), allowed != null && " of " + told(allowed)),
   ];
 }
-const UNITS = {s: value => num(+Number(value).toFixed(1)) + " s", money: value => money(value * 1e6, "0.0000"), tokens: num, count: num};
+const UNITS = {
+  s: value => num(+Number(value).toFixed(1)) + " s",
+  money: value => money(value * 1e6, "0.0000"),
+  tokens: num,
+  count: num,
+};
 // a part that opens, with its jump mark
 function part(name, note, ...rest) {
   return el("details.part", {open: true}, el("summary", el("span.name", name), note && el("span.sub", note)), ...rest);

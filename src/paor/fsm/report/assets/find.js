@@ -62,7 +62,7 @@ class Finder {
 
   async look() {
     const turn = (this.turn += 1),
-      words = this.q.value.toLowerCase().split(/\s+/).filter(Boolean),
+      words = wordsOf(this.q.value),
       {run} = this;
     this.found = null;
     if (!words.length && this.kind.value === "everything") return this.tell();
@@ -77,7 +77,9 @@ class Finder {
     for (let k = 0; k < chunks; k += 1) {
       const part = await chunk(run.id, k).catch(() => null);
       if (turn !== this.turn) return;
-      const more = (part?.rows || []).filter(row => open.has(row.seq) && holds(row.seq, behindRow(part, row))).map(row => row.seq);
+      const more = (part?.rows || [])
+        .filter(row => open.has(row.seq) && holds(row.seq, behindRow(part, row)))
+        .map(row => row.seq);
       if (more.length) {
         this.found = [...this.found, ...more].sort((a, b) => a - b);
         this.tell();

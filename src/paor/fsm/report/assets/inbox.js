@@ -99,7 +99,9 @@ class WaitCard {
       el("h2", {id}, titleOf(wait)),
       el("p.sub", wait.objective ?? "(the objective was erased)"),
       Object.keys(wait.metadata || {}).length > 0 &&
-        pairs(Object.entries(wait.metadata).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)])),
+        pairs(
+          Object.entries(wait.metadata).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]),
+        ),
       wait.tool &&
         el(
           "div.exact",
@@ -123,7 +125,10 @@ class WaitCard {
         ["why it asks", wait.why.join("; ")],
         ["counts for", wait.counts_for],
         ["safe to retry?", wait.safe_to_retry],
-        ["so far", `${plural(wait.rows, "row")}, ${num(wait.tokens)} tokens${wait.cost_micro ? `, cost ${money(wait.cost_micro)}` : ""}`],
+        [
+          "so far",
+          `${plural(wait.rows, "row")}, ${num(wait.tokens)} tokens${wait.cost_micro ? `, cost ${money(wait.cost_micro)}` : ""}`,
+        ],
         ["call key", wait.call_key && hashes(wait.call_key)],
       ]),
       (this.form = may ? this.fields() : null),
@@ -275,7 +280,12 @@ class InboxView {
     this.cards = new Map();
     const change = () => this.filter();
     this.tool = el("select", {name: "tool", onchange: change});
-    this.told = el("input", {type: "search", name: "metadata", placeholder: "words of the metadata, all of them", oninput: change});
+    this.told = el("input", {
+      type: "search",
+      name: "metadata",
+      placeholder: "words of the metadata, all of them",
+      oninput: change,
+    });
     this.filters = el(
       "div.filters",
       {role: "search"},
@@ -306,7 +316,7 @@ class InboxView {
 
   filter(quiet) {
     const tool = this.tool.value,
-      words = this.told.value.toLowerCase().split(/\s+/).filter(Boolean),
+      words = wordsOf(this.told.value),
       {waits} = state.index;
     let shown = 0;
     for (const card of this.cards.values()) {
@@ -320,7 +330,12 @@ class InboxView {
       : shown < waits.length
         ? `${num(shown)} of ${all}`
         : `${all} ${waits.length === 1 ? "waits" : "wait"}`;
-    const told = new URLSearchParams([["tool", tool], ["metadata", this.told.value]].filter(([, text]) => text)).toString();
+    const told = new URLSearchParams(
+      [
+        ["tool", tool],
+        ["metadata", this.told.value],
+      ].filter(([, text]) => text),
+    ).toString();
     if (!quiet) remember("#inbox" + (told && "?" + told));
   }
 

@@ -102,7 +102,10 @@ class Lanes {
     const least = 64 / scale,
       power = 10 ** Math.floor(Math.log10(least)),
       minutes = [6e7, 12e7, 3e8, 6e8, 18e8, 36e8, 72e8, 144e8, 432e8, 864e8],
-      step = least > 3e7 ? (minutes.find(one => one >= least) ?? 864e8 * Math.ceil(least / 864e8)) : power * [1, 2, 5, 10].find(one => one * power >= least);
+      step =
+        least > 3e7
+          ? (minutes.find(one => one >= least) ?? 864e8 * Math.ceil(least / 864e8))
+          : power * [1, 2, 5, 10].find(one => one * power >= least);
     let done = 0,
       next = step;
     for (let i = 0; i < run.n && next < work; i += 1) {
@@ -126,7 +129,8 @@ class Lanes {
         wide = this.end[i] - x,
         y = TOP + k * LANE + 2;
       nodes.push(sv("rect.b." + lane, {x: x + 0.5, y, width: Math.max(1.5, wide - 1), height: BAR, rx: 2}));
-      if (lane !== "person" && wide > 46 && this.scale) nodes.push(sv("text.long." + lane, {x: x + wide / 2, y: y + 13}, dur(this.run.took(i))));
+      if (lane !== "person" && wide > 46 && this.scale)
+        nodes.push(sv("text.long." + lane, {x: x + wide / 2, y: y + 13}, dur(this.run.took(i))));
       if (this.run.off(i))
         nodes.push(sv("rect.off", {x: x + 0.5, y: y + BAR + 0.5, width: Math.max(3, wide - 1), height: 2.5, rx: 1}));
     }
@@ -167,9 +171,7 @@ class Lanes {
       const y = TOP + (person ? 2 : 1) * LANE + 15,
         idle = this.run.since(i) - (person ? 0 : this.run.took(i));
       if (!person)
-        nodes.push(
-          sv("rect.idle", {x: x - this.fold / 2 + 2, y: TOP + 2, width: this.fold - 4, height: FOOT - TOP - 6, rx: 4}),
-        );
+        nodes.push(sv("rect.idle", {x: x - this.fold / 2 + 2, y: TOP + 2, width: this.fold - 4, height: FOOT - TOP - 6, rx: 4}));
       nodes.push(sv(person ? "text.wait" : "text.idle", {x, y}, dur(idle)));
     }
     return nodes;
@@ -181,7 +183,8 @@ class Lanes {
       n = this.run.n;
     if (!n) return nodes;
     const fine = this.run.rows[n - 1].at - this.run.rows[0].at < 1e7; // then the seconds alone would say the same at both ends
-    const stamp = (x, us, anchor) => nodes.push(sv("text.stamp", {x, y, "text-anchor": anchor}, fine ? iso(us).slice(11, 23) : clock(us)));
+    const stamp = (x, us, anchor) =>
+      nodes.push(sv("text.stamp", {x, y, "text-anchor": anchor}, fine ? iso(us).slice(11, 23) : clock(us)));
     stamp(LEFT, this.run.rows[0].at - this.run.took(0), "start");
     let last = LEFT + 60;
     for (let i = 0; i < n; i += 1) {
@@ -251,8 +254,7 @@ class Lanes {
     if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
     let i = this.now + step;
-    if (event.key.startsWith("Page"))
-      while (i > 0 && i < this.run.n - 1 && !this.run.marked(i, [...OFF, ...TURN])) i += step;
+    if (event.key.startsWith("Page")) while (i > 0 && i < this.run.n - 1 && !this.run.marked(i, [...OFF, ...TURN])) i += step;
     this.pick(Math.max(0, Math.min(this.run.n - 1, i)));
   }
 }
@@ -262,7 +264,11 @@ class Player {
   constructor(run, pick) {
     Object.assign(this, {run, pick, timer: 0, now: 0});
     const choice = (name, values, chosen) => {
-      const node = el("select", {"aria-label": name, onchange: () => this.timer && this.play()}, Object.entries(values).map(([value, told]) => el("option", {value}, told)));
+      const node = el(
+        "select",
+        {"aria-label": name, onchange: () => this.timer && this.play()},
+        Object.entries(values).map(([value, told]) => el("option", {value}, told)),
+      );
       node.value = chosen;
       return node;
     };

@@ -11,7 +11,13 @@ class List {
     this.space = el("div.space", {role: "presentation"}, this.window);
     this.box = el(
       "div.scroll.list",
-      {tabindex: "0", role: feed ? "feed" : "listbox", "aria-label": label, onscroll: () => this.later(), onkeydown: event => this.key(event)},
+      {
+        tabindex: "0",
+        role: feed ? "feed" : "listbox",
+        "aria-label": label,
+        onscroll: () => this.later(),
+        onkeydown: event => this.key(event),
+      },
       this.space,
     );
     this.box.addEventListener("click", event => {
@@ -20,7 +26,8 @@ class List {
     });
     // what was selected stays in sight while the items above it become what they are, until somebody scrolls
     this.pin = -1;
-    for (const name of ["wheel", "touchmove", "pointerdown"]) this.box.addEventListener(name, () => (this.pin = -1), {passive: true});
+    for (const name of ["wheel", "touchmove", "pointerdown"])
+      this.box.addEventListener(name, () => (this.pin = -1), {passive: true});
     new ResizeObserver(() => this.later()).observe(this.box);
   }
 

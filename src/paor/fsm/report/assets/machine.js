@@ -104,7 +104,10 @@ class MachineCard {
       node.classList.toggle("waits", phase === dest && told.includes("waits"));
     }
     const ends = this.nodes.get(dest);
-    for (const [name, status] of [["good", "done"], ["lost", "failed"]])
+    for (const [name, status] of [
+      ["good", "done"],
+      ["lost", "failed"],
+    ])
       ends?.classList.toggle(name, i === run.n - 1 && run.line.status === status);
     this.follow(now);
     this.center(ends);

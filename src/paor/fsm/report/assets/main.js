@@ -16,7 +16,9 @@ function remember(hash) {
 
 const machineOf = async data => (typeof data.machine === "string" ? load(data.machine) : data.machine);
 
-async function openRun(id) {
+// `anew`: as it is now, where the page is live; the run that is shown reads on by itself
+async function openRun(id, anew = false) {
+  if (live && anew && state.view?.run.id !== id) opened.delete(id);
   if (!opened.has(id))
     opened.set(
       id,
@@ -56,7 +58,9 @@ class RunView {
     this.fresh = button(".fresh", () => this.show(this.run.n - 1), {hidden: true});
     this.verdict = el("div.verdict-box", this.head.node, (this.asks = el("p.asks-line", {hidden: true})));
     this.extra = this.actions();
-    this.tabs = Object.entries(TABS).map(([name, told]) => button(".tab-" + name, () => this.open(name), {"aria-pressed": "false"}, told));
+    this.tabs = Object.entries(TABS).map(([name, told]) =>
+      button(".tab-" + name, () => this.open(name), {"aria-pressed": "false"}, told),
+    );
     this.box = el(
       "main.run",
       {tabindex: "-1"},
@@ -81,6 +85,11 @@ class RunView {
     }
     this.waits();
     this.finder.look();
+    if (run.line.conversation)
+      load(run.data.talk ?? "talk/" + run.id).then(
+        found => this.said.hear(found.messages),
+        () => 0,
+      );
     if (!run.n) this.row.fill([el("p.blk.sub", "There is no row yet.")]);
   }
 
@@ -107,7 +116,7 @@ class RunView {
     this.quiet = quiet;
     if (i === this.run.n - 1) this.fresh.hidden = true;
     if (!this.asked) this.asked = requestAnimationFrame(() => this.paint());
-    if (!quiet) remember(rowHash(this.run, i));
+    if (!quiet && nav.now === "run") remember(rowHash(this.run, i));
   }
 
   // all panes at once, however many steps came since the last frame
@@ -270,6 +279,7 @@ class RunView {
       if (erased) this.run.clear();
       this.run.take(data);
       const more = this.run.n - before;
+      if (more) this.said.say("", true);
       this.finder.renew();
       if (!this.finder.found) this.list(null, erased ? 0 : Math.min(before, this.run.calls[calls - 1]?.seq ?? 0));
       if (more) this.came(more, end);
@@ -363,6 +373,10 @@ function changed({runs, waits}) {
   state.inbox?.update();
   state.view?.waits();
   nav.fill();
+  if (nav.now === "compare" && runs?.some(line => state.pair?.includes(line.id))) {
+    clearTimeout(state.again);
+    state.again = setTimeout(route, 500);
+  }
 }
 
 // -- pages -----------------------------------------------------------------------------------------------------------------
@@ -380,7 +394,9 @@ const nav = {
       items = [];
     if (index.runs.length > 1 || live) items.push(["runs", "#runs", "Runs"]);
     if (run) items.push(["run", view ? rowHash(view.run, Math.max(0, view.now)) : "#run/" + encode(run), "Run"]);
-    if (!live && packedPart("diff")) items.push(["compare", "#compare", "Compare"]);
+    if (live && (run || this.now === "compare") && index.runs.length > 1)
+      items.push(["compare", this.now === "compare" ? location.hash : "#runs?with=" + encode(run), "Compare"]);
+    else if (!live && packedPart("diff")) items.push(["compare", "#compare", "Compare"]);
     if (index.waits.length || live) items.push(["inbox", "#inbox", "Inbox"]);
     this.version.textContent = index.version;
     this.pages.replaceChildren(
@@ -447,6 +463,10 @@ async function route() {
     } else if (hash === "#compare" || ((!hash || hash === "#") && index.compared)) {
       state.compare ||= await compareView();
       if (mine === turn) place("compare", state.compare, null, "Compare");
+    } else if (hash.startsWith("#compare/")) {
+      state.pair = hash.split("/").slice(1).map(decodeURIComponent);
+      const box = await compareView(...state.pair);
+      if (mine === turn) place("compare", box, null, "Compare");
     } else {
       const id = found?.[1] ? decodeURIComponent(found[1]) : state.index.open;
       if (!id) {
@@ -458,7 +478,8 @@ async function route() {
       place("run", view.box, view.verdict, view.run.line.objective ?? view.run.id);
       const row = found?.[2] !== undefined ? Number(found[2]) : view.now >= 0 ? view.now : view.run.n - 1;
       // an ended run is read from its beginning, one that goes on from its end
-      if (row !== view.now || found?.[2] === undefined) view.show(row, false, found?.[2] === undefined && ["done", "failed"].includes(view.run.line.status));
+      if (row !== view.now || found?.[2] === undefined)
+        view.show(row, false, found?.[2] === undefined && ["done", "failed"].includes(view.run.line.status));
       view.follow();
       view.chain.check();
     }

@@ -248,11 +248,7 @@ function detailsOf(run, i, found, prompt, actions) {
     row.answer && part("Answer", null, shownText(found, row.answer)),
     row.thought && part("Thought", "as the provider gave it", plain(row.thought)),
     row.reply &&
-      part(
-        "Reply",
-        tokens ? `${num(told.tokens_in)} in, ${num(told.tokens_out)} out` : null,
-        shownText(found, row.reply),
-      ),
+      part("Reply", tokens ? `${num(told.tokens_in)} in, ${num(told.tokens_out)} out` : null, shownText(found, row.reply)),
     (row.inner || []).length > 0 &&
       part(
         "Texts within the call",

@@ -1,6 +1,8 @@
 // The transcript: what was said and done, from top to bottom. Rows that only the machine has taken are in the list beside it.
 
 const GIVEN = -1; // before the rows: what the run was given; before that the earlier rounds of its conversation
+const DRAFT = 5e8; // after them: what is being written, and then the later rounds
+const LATER = 1e9;
 const LINES_SAID = 14;
 
 const isSaid = (run, i) => {
@@ -40,7 +42,9 @@ const isText = value => value[0] === '"';
 function brief(value) {
   if (isText(value)) return JSON.parse(value);
   const parts = value[0] === "{" ? partsOf(value).filter(worth) : [];
-  return parts.length && parts.every(([, one]) => !"{[".includes(one[0])) ? parts.map(([name, one]) => `${name}: ${brief(one)}`).join(", ") : value;
+  return parts.length && parts.every(([, one]) => !"{[".includes(one[0]))
+    ? parts.map(([name, one]) => `${name}: ${brief(one)}`).join(", ")
+    : value;
 }
 
 // the same, its beginning where it is long, and all of it when that is asked for
@@ -80,11 +84,14 @@ function replied(text) {
   if (!parts || text.trim()[0] === "[") return saidText(text);
   const shown = parts.filter(worth);
   if (parts.every(([name]) => name === "text" || name === "calls"))
-    return shown.map(([name, value]) => (name === "text" ? saidText(brief(value)) : partsOf(value).map(([, call]) => callAsked(new Map(partsOf(call))))));
+    return shown.map(([name, value]) =>
+      name === "text" ? saidText(brief(value)) : partsOf(value).map(([, call]) => callAsked(new Map(partsOf(call)))),
+    );
   return valueList(shown.map(([name, value]) => [name, valueOf(value)]));
 }
 
-const callAsked = call => el("div.asked.mono", el("b", brief(call.get("name"))), "(", cut(brief(call.get("arguments") || "{}"), 400), ")");
+const callAsked = call =>
+  el("div.asked.mono", el("b", brief(call.get("name"))), "(", cut(brief(call.get("arguments") || "{}"), 400), ")");
 
 const markChip = mark => chip(own({in_doubt: "in doubt", fault: "failed", invalid: "not usable"}, mark) || mark);
 
@@ -100,7 +107,11 @@ class Transcript {
       pick: k => this.items[k] >= 0 && this.items[k] < run.n && pick(this.items[k]),
     });
     this.box = this.list.box;
-    this.draft = el("div.entry.model.draft", el("div.line", el("b", "writes"), el("span.sub.small", "provisional until its row is there")), (this.written = el("p.said")));
+    this.draft = el(
+      "div.entry.model.draft",
+      el("div.line", el("b", "writes"), el("span.sub.small", "provisional until its row is there")),
+      (this.written = el("p.said")),
+    );
   }
 
   // what is listed: all that was said, or those rows of it that were found
@@ -116,10 +127,18 @@ class Transcript {
           ...rounds.slice(0, rounds.length - later).map((_, k) => k - rounds.length + later + GIVEN),
           GIVEN,
           ...rows,
-          ...(this.words ? [run.n] : []),
-          ...rounds.slice(rounds.length - later).map((_, k) => 1e9 + k),
+          ...(this.words ? [DRAFT] : []),
+          ...rounds.slice(rounds.length - later).map((_, k) => LATER + k),
         ];
     this.list.set(this.items.length, this.items.filter(item => item < fresh).length);
+  }
+
+  // what was said in the other rounds of the conversation, before this one and after it
+  hear(messages) {
+    const {id} = this.run,
+      first = messages.findIndex(one => one.run_id === id);
+    this.rounds = messages.map((one, k) => ({...one, later: first >= 0 && k > first})).filter(one => one.run_id !== id);
+    this.set(this.found, -LATER);
   }
 
   // the last item at or before row i
@@ -145,17 +164,16 @@ class Transcript {
     this.words = anew ? text : was + text;
     this.written.replaceChildren(...visible(cut(this.words.slice(-4000), 4000)));
     const follow = this.box.scrollTop + this.box.clientHeight > this.list.space.clientHeight - 60;
-    if (Boolean(was) !== Boolean(this.words)) this.set(this.found, this.run.n);
+    if (Boolean(was) !== Boolean(this.words)) this.set(this.found, DRAFT);
     this.list.later();
-    if (follow && this.words && !this.found) this.list.reveal(this.items.indexOf(this.run.n));
+    if (follow && this.words && !this.found) this.list.reveal(this.items.indexOf(DRAFT));
   }
 
   node(item) {
-    const {run} = this;
-    if (item >= 1e9) return this.round(this.rounds.filter(one => one.later)[item - 1e9]);
+    if (item >= LATER) return this.round(this.rounds.filter(one => one.later)[item - LATER]);
     if (item < GIVEN) return this.round(this.rounds[this.rounds.filter(one => !one.later).length + item + 1]);
     if (item === GIVEN) return this.given();
-    if (item === run.n) return this.draft;
+    if (item === DRAFT) return this.draft;
     return this.turn(item);
   }
 
@@ -163,7 +181,12 @@ class Transcript {
   round({role, text, run_id, at}) {
     return el(
       "div.entry.round" + (role === "user" ? ".user" : ".model"),
-      el("div.line", el("b", role === "user" ? "user" : "answer"), link("#run/" + encode(run_id), "its run"), el("span.sub.small.end", when(at))),
+      el(
+        "div.line",
+        el("b", role === "user" ? "user" : "answer"),
+        link("#run/" + encode(run_id), "its run"),
+        el("span.sub.small.end", when(at)),
+      ),
       saidText(text),
     );
   }
@@ -175,20 +198,27 @@ class Transcript {
       "div.entry.user",
       el("div.line", el("b", "user"), el("span.sub.small.end", when(line.created_at))),
       saidText(line.objective ?? "(the objective was erased)"),
-      story.criteria.length > 0 && el("ul.sub", story.criteria.map(item => el("li", "○ ", item.criterion))),
+      story.criteria.length > 0 &&
+        el(
+          "ul.sub",
+          story.criteria.map(item => el("li", "○ ", item.criterion)),
+        ),
       documentList(story.documents.filter(item => item.given)),
       system,
     );
     const first = this.run.rows.findIndex(row => row.model);
     system.hidden = true;
     if (first >= 0 && first < 256)
-      this.run.row(first).then(found => {
-        const texts = found.row.prompt.filter((_, k) => found.row.roles[k] === "system").map(name => stored(found, name).text);
-        if (!texts[0]) return;
-        system.append(...texts.map(plain));
-        system.hidden = false;
-        this.list.later();
-      }, () => 0);
+      this.run.row(first).then(
+        found => {
+          const texts = found.row.prompt.filter((_, k) => found.row.roles[k] === "system").map(name => stored(found, name).text);
+          if (!texts[0]) return;
+          system.append(...texts.map(plain));
+          system.hidden = false;
+          this.list.later();
+        },
+        () => 0,
+      );
     return node;
   }
 
@@ -202,11 +232,29 @@ class Transcript {
       before = this.items[this.place(i) - 1],
       end = ["Done", "Failed"].includes(row.dest);
     const long = lane === "person" ? run.since(i) : run.took(i);
-    const who = lane === "person" ? row.actor || "somebody" : lane === "model" ? row.model : lane === "tool" ? row.tool || call?.tool : row.marks.includes("waits") ? "asks" : end ? row.dest : row.trigger;
-    const what = lane === "person" ? row.came.replace(/^answer /, "") : lane === "model" ? row.asked + (row.attempt ? `, attempt ${row.attempt + 1}` : "") : "";
+    const who =
+      lane === "person"
+        ? row.actor || "somebody"
+        : lane === "model"
+          ? row.model
+          : lane === "tool"
+            ? row.tool || call?.tool
+            : row.marks.includes("waits")
+              ? "asks"
+              : end
+                ? row.dest
+                : row.trigger;
+    const what =
+      lane === "person"
+        ? row.came.replace(/^answer /, "")
+        : lane === "model"
+          ? row.asked + (row.attempt ? `, attempt ${row.attempt + 1}` : "")
+          : "";
     const body = el("div.body");
     const node = el(
-      "div.entry." + (lane || "code") + (run.off(i) || row.dest === "Failed" ? ".off" : row.marks.includes("waits") ? ".asks-turn" : ""),
+      "div.entry." +
+        (lane || "code") +
+        (run.off(i) || row.dest === "Failed" ? ".off" : row.marks.includes("waits") ? ".asks-turn" : ""),
       step.step > 0 && (before === undefined || before < step.first) && el("h3.step", `Step ${num(step.step)}`),
       el(
         "div.line",
@@ -243,7 +291,11 @@ class Transcript {
       row.said && !(lane === "tool" && row.said === call?.result) && saidText(row.said, run.off(i) ? ".bad" : ""),
       lane === "model" && run.marked(i, ["invalid"]) && !row.said && el("p.bad", row.came),
       asks && i === run.n - 1 && live && link("#inbox", "to the inbox"),
-      end && i === run.n - 1 && [el("p." + (row.dest === "Failed" ? "bad" : "ok"), verdictWords(run.line)), run.story.answer && saidText(run.story.answer)],
+      end &&
+        i === run.n - 1 && [
+          el("p." + (row.dest === "Failed" ? "bad" : "ok"), verdictWords(run.line)),
+          run.story.answer && saidText(run.story.answer),
+        ],
     ];
   }
 
@@ -255,9 +307,12 @@ class Transcript {
     const result = row.documents.map(([, name]) => stored(found, name));
     return [
       row.thought && el("details.under", {ontoggle: () => this.list.later()}, el("summary.more", "thought"), plain(row.thought)),
-      lane === "model" && row.reply && (text(row.reply) != null ? replied(text(row.reply)) : el("p.sub.gone", stored(found, row.reply).gone)),
+      lane === "model" &&
+        row.reply &&
+        (text(row.reply) != null ? replied(text(row.reply)) : el("p.sub.gone", stored(found, row.reply).gone)),
       lane === "tool" && call && valueList(argsOf(this.run, call)),
-      lane === "tool" && result.map(one => (one.text != null ? el("div.result", saidText(indented(one.text, true))) : el("p.sub.gone", one.gone))),
+      lane === "tool" &&
+        result.map(one => (one.text != null ? el("div.result", saidText(indented(one.text, true))) : el("p.sub.gone", one.gone))),
       asks && row.set && questionOf(text(row.set)),
     ];
   }
