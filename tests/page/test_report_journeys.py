@@ -441,6 +441,11 @@ def test_axe_finds_no_violation(
         with opened(chromium, shown_file, place, width=width, dark=dark) as seen:
             seen.later(200)
             assert violations(seen, axe) == [], place
+            for tab in seen.page.locator(".tabs button:visible").all():
+                tab.click()
+                seen.later(100)
+                assert violations(seen, axe) == [], (place, tab.inner_text())
+                assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("width", [1440, 1100, 390])

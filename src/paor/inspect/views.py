@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..fsm.journal.read_ahead import ReadAhead
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow
 from ..fsm.journal_api import Journal
@@ -33,6 +34,9 @@ CHECKED_ROWS = 5_000
 
 ENDED = ("done", "failed")
 """What the status of a run is after which no row comes."""
+
+MANY = 50
+"""Runs from which on their lines are read ahead."""
 
 RUNS_KEPT = 16
 """Runs that are kept read; a run of 50,000 rows takes about 20 MB."""
@@ -85,15 +89,15 @@ class Views:
         found = PART.fullmatch(name)
         if found is None:
             raise UnknownRun(f"there is no part {name!a:.80}")
-        run_id = found["run"] or found["rows"]
         if found["left"] is not None:
             self.check_run(found["left"])
             self.check_run(found["right"])
             return json_bytes(self._view.difference(found["left"], found["right"]))
         if found["talk"] is not None:
             self.check_run(found["talk"])
-            name = self.reader.run(found["talk"]).conversation
-            return json_bytes(self._view.talk(name) if name is not None else {"messages": []})
+            conversation = self.reader.run(found["talk"]).conversation
+            return json_bytes(self._view.talk(conversation) if conversation else {"messages": []})
+        run_id = found["run"] or found["rows"]
         if run_id is None:
             return json_bytes(self._index() | dict(added or {}))
         self.check_run(run_id)
@@ -112,9 +116,19 @@ class Views:
     def _index(self) -> dict[str, Any]:
         lines = self._forget_erased()
         rows = self.reader.runs()
+        self._read_ahead([row for row in rows if row.status in ENDED and row.run_id not in lines], lines)
         shown = [self._line(row, lines) for row in rows]
         told = {"open": rows[0].run_id if len(rows) == 1 else "", "runs": shown}
         return self._view.index([]) | told | {"waits": self.waits()} | self._added
+
+    def _read_ahead(self, rows: Sequence[RunRow], lines: dict[str, dict[str, Any]]) -> None:
+        """Keep in *lines* those of many runs that have ended, read in the order of their numbers: a start, or what was erased, takes no statement a run."""
+        if len(rows) < MANY:
+            return
+        with self.reader.snapshot() as still:
+            view = JournalView(ReadAhead(still.source, rows), live=True)
+            for row in sorted(rows, key=lambda row: row.run):
+                lines[row.run_id] = view.line(row.run_id)
 
     def line(self, run_id: str) -> dict[str, Any]:
         """Return one run as a line of the index."""
