@@ -25,11 +25,7 @@ function costOf(run, call) {
 
 // the arguments of a call as texts; numbers that JSON.parse would not keep as they were written come as they were
 const argsOf = (run, call) =>
-  own(run.data.exact, call.seq) ??
-  Object.entries(call.arguments || {}).map(([name, value]) => [
-    name,
-    cut(typeof value === "string" ? value : JSON.stringify(value), 400),
-  ]);
+  own(run.data.exact, call.seq) ?? Object.entries(call.arguments || {}).map(([name, value]) => [name, cut(asText(value), 400)]);
 
 // one row; the first of a step has the step's name above it
 function rowNode(run, i, bad) {

@@ -145,6 +145,10 @@ const pairs = list =>
       .filter(([, value]) => value != null && value !== "" && value !== false)
       .map(([name, value]) => [el("dt", name), el("dd", value)]),
   );
+// a value as people read it: a text as it is, anything else as JSON
+const asText = value => (typeof value === "string" ? value : JSON.stringify(value));
+// names and values of a run's metadata
+const metaOf = metadata => Object.entries(metadata || {}).map(([name, value]) => [name, asText(value)]);
 function meter(name, used, allowed, told) {
   const full = allowed != null && used >= allowed,
     bar = el("i" + (full ? ".full" : ""));

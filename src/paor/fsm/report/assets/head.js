@@ -44,7 +44,7 @@ function replayFact(replay) {
 function findings(run) {
   const {replay, verify} = run.data,
     out = [];
-  const shown = value => cut(typeof value === "string" ? value : JSON.stringify(value), 200);
+  const shown = value => cut(asText(value), 200);
   if (replay?.error) out.push(el("li.bad", replay.error));
   for (const item of replay?.divergences || [])
     out.push(

@@ -98,10 +98,7 @@ class WaitCard {
       ),
       el("h2", {id}, titleOf(wait)),
       el("p.sub", wait.objective ?? "(the objective was erased)"),
-      Object.keys(wait.metadata || {}).length > 0 &&
-        pairs(
-          Object.entries(wait.metadata).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]),
-        ),
+      Object.keys(wait.metadata || {}).length > 0 && pairs(metaOf(wait.metadata)),
       wait.tool &&
         el(
           "div.exact",
@@ -283,7 +280,7 @@ class InboxView {
     this.told = el("input", {
       type: "search",
       name: "metadata",
-      placeholder: "words of the metadata, all of them",
+      placeholder: "words, or tenant:acme",
       oninput: change,
     });
     this.filters = el(
@@ -320,7 +317,7 @@ class InboxView {
       {waits} = state.index;
     let shown = 0;
     for (const card of this.cards.values()) {
-      const text = JSON.stringify([card.wait.metadata, card.wait.conversation]).toLowerCase();
+      const text = [...metaWords(card.wait.metadata), card.wait.conversation].join("\n").toLowerCase();
       card.node.hidden = Boolean((tool && card.wait.tool !== tool) || !words.every(word => text.includes(word)));
       if (!card.node.hidden && !card.over) shown += 1;
     }

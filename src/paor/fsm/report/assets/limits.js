@@ -195,14 +195,7 @@ function around(run) {
       el("li", `${when(one.at)}: ${one.reason} `, el("span.sub", `payloads ${rangesOf(one.payloads)}`)),
     ),
     story.documents.length > 0 && el("div", el("h3", "Documents"), documentList(story.documents.slice(0, 100))),
-    Object.keys(line.metadata || {}).length > 0 &&
-      el(
-        "div",
-        el("h3", "Metadata"),
-        pairs(
-          Object.entries(line.metadata).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]),
-        ),
-      ),
+    Object.keys(line.metadata || {}).length > 0 && el("div", el("h3", "Metadata"), pairs(metaOf(line.metadata))),
   ].filter(Boolean);
   return blocks.length > 0 && el("div.cols.around", blocks);
 }

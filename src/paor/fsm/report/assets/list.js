@@ -156,7 +156,8 @@ class List {
       // the second time with heights that are measured
       const top = this.top(i),
         end = this.top(i + 1) + 12,
-        height = this.box.clientHeight;
+        // on a phone the list may go on below the screen
+        height = Math.min(this.box.clientHeight, Math.max(120, innerHeight - this.box.getBoundingClientRect().top));
       if (top < this.box.scrollTop) this.box.scrollTop = Math.max(0, top - 8);
       else if (end > this.box.scrollTop + height) this.box.scrollTop = Math.min(top, end - height);
       this.draw();

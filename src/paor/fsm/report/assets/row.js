@@ -105,6 +105,7 @@ function whyPart(run, i, row) {
 
 // a stored text, or what there is instead of it
 function stored(found, name) {
+  if (!name) return {};
   const text = own(found.texts, name);
   if (!text) return {gone: "not in this file"};
   if (text.text != null) return {text: text.text};
@@ -204,7 +205,7 @@ function countersPart(run, i, row) {
     left.delete(item.counter);
     return (item.allowed != null || value > 0) && meter(item.name, value, item.allowed, own(UNITS, item.unit) || num);
   });
-  const rest = [...left].map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]);
+  const rest = [...left].map(([name, value]) => [name, asText(value)]);
   const told = run.rows[i];
   const spent = [
     [

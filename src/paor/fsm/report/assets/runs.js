@@ -14,6 +14,8 @@ const STATUS_CHIP = {waiting: "waiting", running: "running", done: "done", faile
 // the words of a search, in small letters; what stands in quotes is one
 const wordsOf = text => [...text.toLowerCase().matchAll(/"([^"]+)"|\S+/g)].map(([word, quoted]) => quoted || word);
 
+const metaWords = metadata => metaOf(metadata).map(pair => pair.join(":"));
+
 const haystack = line =>
   [
     line.id,
@@ -24,9 +26,7 @@ const haystack = line =>
     line.mode,
     line.key,
     ...line.tools,
-    ...Object.entries(line.metadata).map(
-      ([name, value]) => `${name}:${typeof value === "string" ? value : JSON.stringify(value)}`,
-    ),
+    ...metaWords(line.metadata),
     line.conversation,
   ]
     .join("\n")
@@ -236,8 +236,8 @@ class RunsView {
           el(
             "span.with",
             cut(
-              Object.entries(line.metadata)
-                .map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`)
+              metaOf(line.metadata)
+                .map(pair => pair.join(": "))
                 .join(", "),
               80,
             ),

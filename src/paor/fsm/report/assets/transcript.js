@@ -4,10 +4,11 @@ const GIVEN = -1; // before the rows: what the run was given; before that the ea
 const DRAFT = 5e8; // after them: what is being written, and then the later rounds
 const LATER = 1e9;
 const LINES_SAID = 14;
+const ENDS = ["Done", "Failed"];
 
 const isSaid = (run, i) => {
   const {model, asked, said, marks, dest} = run.rows[i];
-  return Boolean(model || asked === "tool" || said || marks.length || (i === run.n - 1 && ["Done", "Failed"].includes(dest)));
+  return Boolean(model || asked === "tool" || said || marks.length || (i === run.n - 1 && ENDS.includes(dest)));
 };
 
 // names and values of a JSON object or list as they were written; null for any other text
@@ -93,6 +94,12 @@ function replied(text) {
 const callAsked = call =>
   el("div.asked.mono", el("b", brief(call.get("name"))), "(", cut(brief(call.get("arguments") || "{}"), 400), ")");
 
+// who speaks in a row: a person, a model, a tool, else the machine; and what it is that is said
+const speakerOf = (row, lane, call) =>
+  ({person: row.actor || "somebody", model: row.model, tool: row.tool || call?.tool})[lane] ||
+  (row.marks.includes("waits") ? "asks" : ENDS.includes(row.dest) ? row.dest : row.trigger);
+const kindOf = (row, lane) =>
+  ({person: row.came.replace(/^answer /, ""), model: row.asked + (row.attempt ? `, attempt ${row.attempt + 1}` : "")})[lane];
 const markChip = mark => chip(own({in_doubt: "in doubt", fault: "failed", invalid: "not usable"}, mark) || mark);
 
 class Transcript {
@@ -230,26 +237,9 @@ class Transcript {
       call = run.calls[run.callAt(i)],
       step = run.steps[run.stepOf[i]],
       before = this.items[this.place(i) - 1],
-      end = ["Done", "Failed"].includes(row.dest);
-    const long = lane === "person" ? run.since(i) : run.took(i);
-    const who =
-      lane === "person"
-        ? row.actor || "somebody"
-        : lane === "model"
-          ? row.model
-          : lane === "tool"
-            ? row.tool || call?.tool
-            : row.marks.includes("waits")
-              ? "asks"
-              : end
-                ? row.dest
-                : row.trigger;
-    const what =
-      lane === "person"
-        ? row.came.replace(/^answer /, "")
-        : lane === "model"
-          ? row.asked + (row.attempt ? `, attempt ${row.attempt + 1}` : "")
-          : "";
+      end = ENDS.includes(row.dest);
+    const long = lane === "person" ? run.since(i) : run.took(i),
+      what = kindOf(row, lane);
     const body = el("div.body");
     const node = el(
       "div.entry." +
@@ -258,7 +248,7 @@ class Transcript {
       step.step > 0 && (before === undefined || before < step.first) && el("h3.step", `Step ${num(step.step)}`),
       el(
         "div.line",
-        el("b", cut(who || "", 120)),
+        el("b", cut(speakerOf(row, lane, call), 120)),
         what && el("span.sub.small", what),
         lane === "tool" && call && !row.marks.length && chip(labelOf(call)),
         lane !== "person" && row.marks.map(markChip),
@@ -275,20 +265,25 @@ class Transcript {
     fill(this.known(i, row, lane, call, end));
     if (lane === "model" || lane === "tool" || row.marks.includes("waits"))
       run.row(i).then(
-        found => fill([this.behind(i, found, lane, call), this.known(i, row, lane, call, end)]),
+        found =>
+          fill([this.behind(i, found, lane, call), this.known(i, row, lane, call, end, stored(found, found.row.reply).text)]),
         error => fill([el("p.sub", `Its texts cannot be shown: ${error.message}`), this.known(i, row, lane, call, end)]),
       );
     return node;
   }
 
-  // what the story itself says of the row
-  known(i, row, lane, call, end) {
+  // what the story itself says of the row, and what is not said in the reply
+  known(i, row, lane, call, end, reply = "") {
     const {run} = this,
-      asks = row.marks.includes("waits");
+      asks = row.marks.includes("waits"),
+      lost = lane === "tool" && call?.outcome !== "ok" ? call?.result : "";
     return [
-      asks && call && valueList(argsOf(run, call)),
-      lane === "tool" && row.marks.length > 0 && call?.result && saidText(call.result, ".bad"),
-      row.said && !(lane === "tool" && row.said === call?.result) && saidText(row.said, run.off(i) ? ".bad" : ""),
+      asks && !lane && call && valueList(argsOf(run, call)),
+      lost && run.off(i) && saidText(lost, ".bad"),
+      row.said &&
+        row.said !== lost &&
+        !reply?.includes(JSON.stringify(row.said).slice(1, -1)) &&
+        saidText(row.said, run.off(i) ? ".bad" : ""),
       lane === "model" && run.marked(i, ["invalid"]) && !row.said && el("p.bad", row.came),
       asks && i === run.n - 1 && live && link("#inbox", "to the inbox"),
       end &&
