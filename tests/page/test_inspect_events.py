@@ -454,7 +454,7 @@ class Writer:
         self.heard, self.rest = threading.Event(), threading.Event()
 
     def ask(self, call: ModelCall) -> Reply:
-        """Call a tool first, so that whoever looks is there when the answer is written."""
+        """Call a tool first, so that the page is open when the answer is written."""
         if call.messages[-1].role != "tool":
             assert self.heard.wait(60)
             return Reply(json.dumps(call_tools(step("bank.pay", amount=5))))

@@ -104,7 +104,7 @@ class Hub:
         pool: Threads that read for single clients.
         checker: Thread that checks runs that have ended.
         listening: Of the journal that is read.
-        driving: Of the journal that was given: runs that are driven in this process tell there what their models say.
+        driving: Of the journal that was given: drivers of this process report there what their models write.
         scrub: Takes the keys of the environment out of a text.
     """
 
@@ -314,12 +314,12 @@ async def run_events(hub: Hub, run_id: str, after: int) -> AsyncIterator[bytes]:
 
 class Words:
     """
-    What the model of a run says before its row is there, for one who listens; nothing of a run that another process drives.
+    The words of a model before their row is committed, for one listener; a run that another process drives has none.
 
     Args:
-        hub: What tells.
+        hub: Of the page.
         row: The run.
-        listener: Who is woken.
+        listener: Woken by each piece.
     """
 
     def __init__(self, hub: Hub, row: RunRow, listener: Listener) -> None:
@@ -336,7 +336,7 @@ class Words:
             self._feed = None
 
     def news(self, after: int) -> Iterator[bytes]:
-        """Yield what was said since the last time for the row after number *after*; ``anew`` says that a reply begins."""
+        """Yield the pieces since the last call for the row after number *after*; ``anew`` marks the first piece of a reply."""
         driving = self._hub.driving
         if self._feed is not None and not self._feed.drivers:
             self.close()
@@ -402,7 +402,7 @@ async def _beats(
     """
     Yield a comment now and then until something is new.
 
-    Meanwhile what is *said*, and whether what was told is older than the journal, when that changes.
+    Meanwhile the events of *said*, and ``behind`` each time that it changes.
     """
     while not hub.is_closing():
         for data in said():

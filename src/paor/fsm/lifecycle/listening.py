@@ -182,7 +182,7 @@ class Listening:
             return feed, feed.speech.first_after(feed.last)
 
     def overhear(self, row: RunRow, waker: Waker) -> RunFeed | None:
-        """Return the feed of a run that is driven in this process, for one who listens until it has `quit`; None where nobody drives it here."""
+        """Return the feed of a run that is driven in this process, for one who listens until it has `quit`; None where it has no driver here."""
         with self._lock:
             feed = self._feeds.get(row.run)
             if feed is None or not feed.drivers:

@@ -123,7 +123,7 @@ class JournalView:
         return self.clean(told)
 
     def talk(self, name: str) -> dict[str, Any]:
-        """Return what was said in all rounds of a conversation, as far as it is not erased, as ``messages``."""
+        """Return the messages of all rounds of a conversation that are not erased, as ``messages``."""
         messages = conversation_named(self.journal, name).messages
         return self.clean({"messages": [asdict(message) for message in messages]})
 

@@ -30,11 +30,11 @@ class Finder {
     this.kind.value = now;
   }
 
-  // rows and calls have come, or were erased
-  renew() {
-    this.said = [];
+  // rows and calls have come, or some were erased: then all of them are looked at again
+  renew(erased) {
+    this.said.length = erased ? 0 : Math.min(this.said.length, this.run.calls.at(-1)?.seq ?? 0);
     this.options();
-    if (this.found) this.look();
+    if (this.found) this.look(erased ? 0 : this.done);
     else this.tally();
   }
 
@@ -60,32 +60,35 @@ class Finder {
     return this.said[i];
   }
 
-  async look() {
+  // rows from number `from` on; what was found before it stays
+  async look(from = 0) {
     const turn = (this.turn += 1),
       words = wordsOf(this.q.value),
       {run} = this;
-    this.found = null;
-    if (!words.length && this.kind.value === "everything") return this.tell();
-    const rows = [...run.rows.keys()].filter(i => this.fits(i)),
-      holds = (i, more = "") => words.every(word => this.words(i).includes(word) || more.includes(word));
-    this.found = rows.filter(i => holds(i));
+    if (!words.length && this.kind.value === "everything") {
+      this.found = null;
+      return this.tell();
+    }
+    const rows = [...run.rows.keys()].filter(i => i >= from && this.fits(i)),
+      holds = (i, more = "") => words.every(word => this.words(i).includes(word) || more.includes(word)),
+      before = from ? this.found.filter(i => i < from) : [],
+      first = new Set(rows.filter(i => holds(i)));
+    this.found = [...before, ...first];
+    this.done = words.length ? from : run.n; // up to where the texts were looked at, too
     this.tell();
-    if (!words.length) return;
-    const open = new Set(rows);
-    for (const i of this.found) open.delete(i);
-    const chunks = Math.ceil(run.n / run.size);
-    for (let k = 0; k < chunks; k += 1) {
-      const part = await chunk(run.id, k).catch(() => null);
+    const last = Math.ceil(run.n / run.size);
+    for (let k = Math.floor(from / run.size); words.length && k < last; k += 1) {
+      const part = await chunk(run.id, k, live && k === last - 1).catch(() => null);
       if (turn !== this.turn) return;
-      const more = (part?.rows || [])
-        .filter(row => open.has(row.seq) && holds(row.seq, behindRow(part, row)))
-        .map(row => row.seq);
+      const fits = new Set(rows.filter(i => Math.floor(i / run.size) === k && !first.has(i))),
+        more = (part?.rows || []).filter(row => fits.has(row.seq) && holds(row.seq, behindRow(part, row)));
+      this.done = Math.min(run.n, (k + 1) * run.size);
       if (more.length) {
-        this.found = [...this.found, ...more].sort((a, b) => a - b);
+        this.found = [...this.found, ...more.map(row => row.seq)].sort((a, b) => a - b);
         this.tell();
       }
       this.tally();
-      if (k < chunks - 1) this.count.append(` · looked at ${Math.floor(((k + 1) / chunks) * 100)} % of the texts`);
+      if (k < last - 1) this.count.append(` · ${Math.floor((this.done / run.n) * 100)} % of the texts`);
     }
   }
 

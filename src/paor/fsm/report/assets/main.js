@@ -85,12 +85,18 @@ class RunView {
     }
     this.waits();
     this.finder.look();
-    if (run.line.conversation)
-      load(run.data.talk ?? "talk/" + run.id).then(
+    this.hear();
+    if (!run.n) this.row.fill([el("p.blk.sub", "There is no row yet.")]);
+  }
+
+  // what was said in the other rounds of its conversation
+  hear() {
+    const {data, line} = this.run;
+    if (line.conversation)
+      load(data.talk ?? "talk/" + line.id).then(
         found => this.said.hear(found.messages),
         () => 0,
       );
-    if (!run.n) this.row.fill([el("p.blk.sub", "There is no row yet.")]);
   }
 
   // one of the tabs; on a wide screen the rows and the selected one are beside it, whatever is chosen
@@ -280,7 +286,7 @@ class RunView {
       this.run.take(data);
       const more = this.run.n - before;
       if (more) this.said.say("", true);
-      this.finder.renew();
+      this.finder.renew(erased);
       if (!this.finder.found) this.list(null, erased ? 0 : Math.min(before, this.run.calls[calls - 1]?.seq ?? 0));
       if (more) this.came(more, end);
     }
@@ -372,6 +378,8 @@ function changed({runs, waits}) {
   state.runs?.update();
   state.inbox?.update();
   state.view?.waits();
+  const talk = state.view?.run.line.conversation;
+  if (talk && runs?.some(line => line.conversation === talk && line.id !== state.view.run.id)) state.view.hear();
   nav.fill();
   if (nav.now === "compare" && runs?.some(line => state.pair?.includes(line.id))) {
     clearTimeout(state.again);

@@ -41,39 +41,38 @@ function buckets(lines) {
 const HIGH = 92,
   SIDE = 68;
 
-// bars of a value for each bucket; `marks` is a second value above it
-function chart(name, note, {width, list}, layers, told, top) {
+// a bar for each bucket, of the layers one above the other; a `mark` is a line at its own value
+function chart(name, note, {width, list}, layers, told) {
   const WIDE = innerWidth < 760 ? 334 : 540, // about as it is shown, so that its words are as large as others
     step = (WIDE - SIDE) / list.length,
-    most =
-      top ||
-      Math.max(
-        ...list.map(one =>
-          layers.reduce((sum, layer) => (layer.mark ? Math.max(sum, layer.value(one)) : sum + layer.value(one)), 0),
-        ),
-        0,
+    most = Math.max(
+      ...list.map(one =>
+        layers.reduce((sum, layer) => (layer.mark ? Math.max(sum, layer.value(one)) : sum + layer.value(one)), 0),
       ),
+    ),
     y = value => 8 + (HIGH - 8) * (1 - (most ? value / most : 0)),
     stamp = us =>
       width >= 864e8 ? day(us).slice(5) : width >= 36e8 ? day(us).slice(5) + " " + clock(us).slice(0, 5) : clock(us).slice(0, 5);
-  const bars = list.map((one, k) => {
+  const bar = (one, k) => {
     let base = 0;
-    const parts = layers.map(layer => {
+    const x = SIDE + k * step + Math.min(1, step / 6),
+      wide = Math.max(1, step - Math.min(2, step / 3));
+    return layers.map(layer => {
       const value = layer.value(one);
       if (!value) return null;
-      const x = SIDE + k * step + Math.min(1, step / 6),
-        wide = Math.max(1, step - Math.min(2, step / 3));
       if (layer.mark) return sv("rect." + layer.tone, {x, y: y(value) - 1, width: wide, height: 2});
       base += value;
       return sv("rect." + layer.tone, {x, y: y(base), width: wide, height: Math.max(1, y(base - value) - y(base))});
     });
-    return sv(
+  };
+  const bars = list.map((one, k) =>
+    sv(
       "g",
       sv("title", `${when(one.at).slice(0, 16)}: ${one.n ? told(one) : "no runs"}`),
       sv("rect.whole", {x: SIDE + k * step, y: 0, width: step, height: HIGH}),
-      parts,
-    );
-  });
+      bar(one, k),
+    ),
+  );
   const svg = sv(
     "svg",
     {
