@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,7 +14,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
-from paor import Engine, ScriptedModel
+from paor import Engine, Result, ScriptedModel
 from paor.inspect import app
 from paor.testing import call_tools, step
 
@@ -136,7 +136,7 @@ def test_words_are_on_the_page_while_the_model_writes(tmp_path: Path, chromium: 
         window(chromium) as (page, errors),
         ThreadPoolExecutor(1) as pool,
     ):
-        driving = pool.submit(engine.run, "Pay five")
+        driving: Future[Result] = pool.submit(engine.run, "Pay five")
         try:
             page.goto(address)
             until(page, "document.querySelector('.status')?.textContent", "live")
@@ -153,7 +153,8 @@ def test_words_are_on_the_page_while_the_model_writes(tmp_path: Path, chromium: 
             until(page, "document.querySelector('.entry:last-child')?.innerText.includes('paid for.')")
             assert errors == []
         finally:
-            model.heard.set(), model.rest.set()
+            model.heard.set()
+            model.rest.set()
 
 
 def test_two_runs_are_compared_while_one_goes_on(tmp_path: Path, chromium: Any) -> None:

@@ -475,7 +475,7 @@ def test_words_come_before_their_row(tmp_path: Path, monkeypatch: pytest.MonkeyP
         served(app(engine if given == "engine" else engine.journal)) as browser,
         ThreadPoolExecutor(1) as pool,
     ):
-        driving = pool.submit(engine.run, "Pay five")
+        driving: Future[Result] = pool.submit(engine.run, "Pay five")
         try:
             with browser.events(f"events/{first_run(browser)}") as events:
                 model.heard.set()
@@ -491,5 +491,6 @@ def test_words_come_before_their_row(tmp_path: Path, monkeypatch: pytest.MonkeyP
                 rest = [name for name, _, _ in events]
                 assert rest[-1] == "end" and "row" in rest
         finally:
-            model.heard.set(), model.rest.set()
+            model.heard.set()
+            model.rest.set()
         assert driving.result(60).state == "Done"

@@ -12,7 +12,7 @@ import pytest
 from paor import Engine, ScriptedModel, report
 from paor.testing import call_tools, step
 
-from .inside import page_html
+from .inside import JournalView
 from .inspect_kit import bank
 from .report_browser import DeskRun, Watched, find, opened, violations, written
 
@@ -138,18 +138,21 @@ def test_a_line_says_how_long_a_run_has_waited(tmp_path: Path) -> None:
 
 
 def _index(engine: Engine) -> Any:
-    from .inside import JournalView
-
     return JournalView(engine.journal).index()
 
 
 def test_a_conversation_is_read_with_its_other_rounds(chromium: Any, tmp_path: Path) -> None:
     """What was said before this round stands above it, what came later below it, each with its run."""
     file = tmp_path / "talk.html"
-    said = ["Hello Ann.", call_tools(step("orders.find", order_id="O-1", day=1.0)), "It is there.", "Bye."]
+    said: list[Any] = [
+        "Hello Ann.",
+        call_tools(step("orders.find", order_id="O-1", day=1.0)),
+        "It is there.",
+        "Bye.",
+    ]
     with Engine(ScriptedModel(said), [find], ":memory:", profile="native") as engine:
-        for words in ("I am Ann.", "Where is O-1?", "Thank you."):
-            engine.run(words, conversation="ann")
+        for question in ("I am Ann.", "Where is O-1?", "Thank you."):
+            engine.run(question, conversation="ann")
         second = sorted(engine.journal.runs(), key=lambda row: row.round)[1].run_id
         file.write_text(report(engine.journal, second), encoding="utf-8")
     with opened(chromium, file, height=2000) as seen:
@@ -166,4 +169,3 @@ def test_a_conversation_is_read_with_its_other_rounds(chromium: Any, tmp_path: P
         assert any("orders.find" in text for text in words[3:-2])
         seen.page.get_by_label("Words in this run").fill("ann")
         seen.until("document.querySelectorAll('.entry.round').length", 0)
-    assert page_html({}).count("<script") == 3

@@ -375,7 +375,7 @@ function changed({runs, waits}) {
     if (known.has(line.id)) index.runs[known.get(line.id)] = line;
     else index.runs.unshift(line);
   if (waits) index.waits = waits;
-  state.runs?.update();
+  state.runs?.update(runs || []);
   state.inbox?.update();
   state.view?.waits();
   const talk = state.view?.run.line.conversation;

@@ -150,7 +150,10 @@ function groupings(lines) {
         .slice(0, 12)
         .map(key => [
           key + ":",
-          [line => (own(line.metadata, key) == null ? [] : [String(line.metadata[key])]), name => ({q: `"${key}:${name}"`})],
+          [
+            line => (own(line.metadata, key) == null ? [] : [asText(line.metadata[key])]),
+            name => ({q: name.includes('"') ? `${key}:${name}` : `"${key}:${name}"`}),
+          ],
         ]),
     ),
   };
@@ -221,10 +224,10 @@ class Overview {
     if (!lines.length) return this.node.replaceChildren(el("p.sub", "No runs."));
     const names = Object.keys(groupings(lines));
     if (!names.includes(this.by)) this.by = "reason";
+    const focused = this.node.contains(document.activeElement) && document.activeElement.textContent;
     const choose = name => {
       this.by = name;
       this.fill(lines);
-      this.node.querySelector("[aria-pressed=true]").focus();
     };
     this.node.replaceChildren(
       charts(lines),
@@ -239,5 +242,6 @@ class Overview {
         table(lines, this.by, this.pick),
       ),
     );
+    if (focused) [...this.node.querySelectorAll("button")].find(one => one.textContent === focused)?.focus();
   }
 }

@@ -259,8 +259,9 @@ class RunsView {
     location.hash = this.beside && this.beside !== id ? `#compare/${encode(this.beside)}/${encode(id)}` : "#run/" + encode(id);
   }
 
-  update() {
-    this.texts.clear();
+  // of lines that have changed or are new
+  update(lines) {
+    for (const line of lines) this.texts.delete(line.id);
     this.options();
     const at = this.list.box.scrollTop;
     this.filter(true);
