@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..fsm.journal.read_ahead import ReadAhead
 from ..fsm.journal.reader import JournalReader
 from ..fsm.journal.rows import RunRow
 from ..fsm.journal_api import Journal
@@ -34,9 +33,6 @@ CHECKED_ROWS = 5_000
 
 ENDED = ("done", "failed")
 """What the status of a run is after which no row comes."""
-
-MANY = 50
-"""Runs from which on their lines are read ahead."""
 
 RUNS_KEPT = 16
 """Runs that are kept read; a run of 50,000 rows takes about 20 MB."""
@@ -116,19 +112,9 @@ class Views:
     def _index(self) -> dict[str, Any]:
         lines = self._forget_erased()
         rows = self.reader.runs()
-        self._read_ahead([row for row in rows if row.status in ENDED and row.run_id not in lines], lines)
         shown = [self._line(row, lines) for row in rows]
         told = {"open": rows[0].run_id if len(rows) == 1 else "", "runs": shown}
         return self._view.index([]) | told | {"waits": self.waits()} | self._added
-
-    def _read_ahead(self, rows: Sequence[RunRow], lines: dict[str, dict[str, Any]]) -> None:
-        """Keep in *lines* those of many runs that have ended, read in the order of their numbers: a start, or what was erased, takes no statement a run."""
-        if len(rows) < MANY:
-            return
-        with self.reader.snapshot() as still:
-            view = JournalView(ReadAhead(still.source, rows), live=True)
-            for row in sorted(rows, key=lambda row: row.run):
-                lines[row.run_id] = view.line(row.run_id)
 
     def line(self, run_id: str) -> dict[str, Any]:
         """Return one run as a line of the index."""

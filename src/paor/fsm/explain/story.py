@@ -726,7 +726,7 @@ class StoryReader:
     Tells a run row by row, as far as it has come.
 
     Args:
-        reader: Of the journal that holds it; for the rows to come another one may be given to `through`.
+        reader: Of the journal that holds it.
 
     Attributes:
         rows: What happened so far.
@@ -741,10 +741,6 @@ class StoryReader:
         self.amended: list[Transition] = []
         self._evidence: dict[str, str] = {}
         self._answer = ""
-
-    def through(self, reader: JournalReader) -> None:
-        """Read what the rows to come refer to through another reader of the same journal."""
-        self._reader = self._read.reader = reader
 
     def add(self, row: Transition) -> None:
         """Take the next row in."""

@@ -19,7 +19,6 @@ from ..explain.story import Story, StoryReader
 from ..explain.why import not_derived
 from ..journal.erasure_log import numbers_of
 from ..journal.lineage import SharedPart, part_with
-from ..journal.read_ahead import ReadAhead
 from ..journal.reader import JournalReader, damage_told
 from ..journal.rows import StoredDocument, Transition, transition_of
 from ..machine.machine import MACHINE, Machine
@@ -151,31 +150,19 @@ class RunView:
                 erased  # as it was read before the rows: what is erased from here on is noticed the next time
             )
         with damage_told(self.run_id):
-            if self.row.head_seq - self.count < _BATCH or isinstance(self.journal, ReadAhead):
-                self._read_on()
-            else:
-                with self.journal.snapshot() as still:
-                    self.told.through(ReadAhead(still.source, [self.row]))
-                    try:
-                        self._read_on()
-                    finally:
-                        self.told.through(self.journal)
+            while self.count <= self.row.head_seq:
+                values = self._values(self.count, min(self.count + _BATCH, self.row.head_seq + 1))
+                if not values:
+                    break
+                self._newest = [(item, transition_of(item)) for item in values]
+                for _, row in self._newest:
+                    if "spec" in row.request or not self._breaks or self._breaks[-1].run != row.run:
+                        self._breaks.append(row)
+                    self.told.add(row)
+                    self._earlier.add(row)
             if len(self._machines) != len(self._breaks) + 1:
                 self._machines = machines_of(self.journal, self.row.run, self._breaks)
         return self.count - before
-
-    def _read_on(self) -> None:
-        """Read the rows up to the head, in batches."""
-        while self.count <= self.row.head_seq:
-            values = self._values(self.count, min(self.count + _BATCH, self.row.head_seq + 1))
-            if not values:
-                break
-            self._newest = [(item, transition_of(item)) for item in values]
-            for _, row in self._newest:
-                if "spec" in row.request or not self._breaks or self._breaks[-1].run != row.run:
-                    self._breaks.append(row)
-                self.told.add(row)
-                self._earlier.add(row)
 
     @property
     def count(self) -> int:
