@@ -155,8 +155,9 @@ def test_a_conversation_is_read_with_its_other_rounds(chromium: Any, tmp_path: P
             engine.run(question, conversation="ann")
         second = sorted(engine.journal.runs(), key=lambda row: row.round)[1].run_id
         file.write_text(report(engine.journal, second), encoding="utf-8")
-    with opened(chromium, file, height=2000) as seen:
+    with opened(chromium, file, "#row-0", height=2000) as seen:
         seen.until("document.querySelectorAll('.entry.round').length", 4)
+        seen.until("document.querySelector('.entry[aria-current=true]')?.innerText.includes('row 0')", True)
         told = [re.sub(r"\s+", " ", text) for text in seen.page.locator(".entry").all_inner_texts()]
         words = [
             re.sub(

@@ -110,7 +110,6 @@ class RunView {
   list(found, fresh = 0) {
     this.rows.set(found, fresh);
     this.said.set(found, fresh);
-    if (found && this.now >= 0) this.said.show(this.now);
   }
 
   // `quiet`: the transcript stays where it is

@@ -137,7 +137,9 @@ class Transcript {
           ...(this.words ? [DRAFT] : []),
           ...rounds.slice(rounds.length - later).map((_, k) => LATER + k),
         ];
+    const pinned = this.list.pin >= 0;
     this.list.set(this.items.length, this.items.filter(item => item < fresh).length);
+    if (this.now !== undefined) this.show(this.now, !pinned);
   }
 
   // what was said in the other rounds of the conversation, before this one and after it
@@ -161,6 +163,7 @@ class Transcript {
   }
 
   show(i, quiet) {
+    this.now = i;
     const k = this.place(i);
     this.list.select(this.items[k] >= 0 ? k : -1, undefined, quiet);
   }
