@@ -131,7 +131,7 @@ def test_words_are_on_the_page_while_the_model_writes(tmp_path: Path, chromium: 
     """At the end of the transcript, until the row with the whole reply takes their place."""
     model = Writer()
     with (
-        Engine(model, [paying([])], tmp_path / "runs.db", profile="native") as engine,
+        Engine(model, [model.tool], tmp_path / "runs.db", profile="native") as engine,
         running(app(engine)) as address,
         window(chromium) as (page, errors),
         ThreadPoolExecutor(1) as pool,
@@ -141,11 +141,13 @@ def test_words_are_on_the_page_while_the_model_writes(tmp_path: Path, chromium: 
             page.goto(address)
             until(page, "document.querySelector('.status')?.textContent", "live")
             until(page, "document.querySelector('.entry')?.innerText.includes('Pay five')")
-            model.heard.set()
+            model.first.set()
+            until(page, "document.querySelectorAll('.entry.tool').length", 1)
+            model.second.set()
             until(
                 page, "document.querySelector('.draft')?.innerText.includes('It was sk-live-1234567890 paid')"
             )
-            until(page, "document.querySelectorAll('.entry.tool').length", 1)
+            until(page, "document.querySelectorAll('.entry.tool').length", 2)
             assert not driving.done()
             model.rest.set()
             until(page, "document.querySelector('.status')?.textContent", "ended")
@@ -153,8 +155,7 @@ def test_words_are_on_the_page_while_the_model_writes(tmp_path: Path, chromium: 
             until(page, "document.querySelector('.entry:last-child')?.innerText.includes('paid for.')")
             assert errors == []
         finally:
-            model.heard.set()
-            model.rest.set()
+            model.end()
 
 
 def test_two_runs_are_compared_while_one_goes_on(tmp_path: Path, chromium: Any) -> None:

@@ -282,6 +282,7 @@ async def run_events(hub: Hub, run_id: str, after: int) -> AsyncIterator[bytes]:
         at, known = after, hub.problems.get(run_id)
         seen = known.number if known is not None and known.head != row.head_seq else 0
         while not hub.is_closing():
+            words.join()  # before the rows are read, since a driver that nobody hears asks for no stream
             last, error = max(at, feed.last), feed.error  # before reading: what comes from here on is new
             try:
                 events, ended = await read(hub.rows, run_id, at)
@@ -329,6 +330,12 @@ class Words:
         self._reply: tuple[str, int] | None = None
         self._shown = StreamScrubber(hub.scrub)
 
+    def join(self) -> None:
+        """Listen to the driver of the run, if this process has one."""
+        if self._feed is None or not self._feed.drivers:
+            self.close()
+            self._feed, self._place = self._hub.driving.overhear(self._row, self._listener), 0
+
     def close(self) -> None:
         """Listen no more."""
         if self._feed is not None:
@@ -337,14 +344,10 @@ class Words:
 
     def news(self, after: int) -> Iterator[bytes]:
         """Yield the pieces since the last call for the row after number *after*; ``anew`` marks the first piece of a reply."""
-        driving = self._hub.driving
-        if self._feed is not None and not self._feed.drivers:
-            self.close()
-        if self._feed is None:
-            self._feed, self._place = driving.overhear(self._row, self._listener), 0
         if self._feed is None:
             return
-        said, self._place = driving.said(self._feed, self._place, after + 1)  # not before the rows before it
+        # not before the rows before it
+        said, self._place = self._hub.driving.said(self._feed, self._place, after + 1)
         for piece in said:
             if piece.seq <= after:
                 continue
@@ -356,6 +359,8 @@ class Words:
             if begins:
                 self._reply, self._shown = (piece.request, piece.seq), StreamScrubber(self._hub.scrub)
             yield event("said", {"text": self._shown.feed(piece.text), "anew": begins})
+        if not self._feed.drivers:  # else the journal of the host would be looked at for its rows
+            self.close()
 
 
 async def _checked(hub: Hub, listener: Listener, run_id: str) -> AsyncIterator[bytes]:
