@@ -364,6 +364,25 @@ def test_a_workflow_whose_task_somebody_else_drives_is_looked_at_soon(opened: Ca
     assert host.result(run_id).state == "Done" and paid() == [its_run]
 
 
+@pytest.mark.parametrize("of", ["a run", "a task"])
+def test_what_takes_its_answer_is_looked_at_within_a_lease(of: str, opened: Callable[..., Engine]) -> None:
+    """Whoever drives it on may die at once: until then it was looked at once an hour, and so was the workflow that waits for it."""
+    host, other = opened(policy=ASKED), opened(policy=ASKED)
+    task = of == "a task"
+    run_id = (host.submit_workflow("Pay one", tasks=TASKS[:1]) if task else host.submit("Pay")).run_id
+    assert work(host) == 1
+    waiting = host.result(run_id).waiting_for
+    assert waiting is not None
+    asks = runs_by_task(host, run_id)[1].run_id
+    driving = host.resume_stream(asks, question=waiting.id, answer={"approve": True}, on_close="stop")
+    assert any(event.kind == "transition" for event in driving)
+    (row,) = rows_of(host)
+    assert row.run_id == run_id and (row.ready_at or 0) <= queue_of(host).now_us() + 30_000_000
+    assert len(list(driving)) > 1
+    work(other)
+    assert host.result(run_id).state == "Done" and paid() == [asks] and rows_of(host) == []
+
+
 def test_a_workflow_that_is_cancelled_ends_with_its_tasks(opened: Callable[..., Engine]) -> None:
     """While a task of it waits."""
     host = opened(policy=ASKED)

@@ -185,12 +185,20 @@ class RunQueue:
 
     # -- what others do ------------------------------------------------------------------------------------------------
 
-    def release(self, run: int, after_s: float = 0.0) -> None:
-        """Have a run that is queued come up, now or after some seconds, whatever it waits for; nothing for one that is not."""
+    def release(self, run: int) -> None:
+        """Have a run that is queued come up now, whatever it waits for; nothing for one that is not."""
         if self.is_there():
-            sql = "UPDATE queue SET ready_at = ?, attempts = 0 WHERE run = ?"
-            self._backend.execute(sql, (self.now_us() + _us(after_s), run))
+            self._backend.execute(
+                "UPDATE queue SET ready_at = ?, attempts = 0 WHERE run = ?", (self.now_us(), run)
+            )
             self._backend.signal()
+
+    def bring_forward(self, runs: Sequence[int], within_s: float) -> None:
+        """Have those of *runs* that would come up later come up after some seconds; claimed runs and runs held back stay as they are."""
+        at, places = self.now_us() + _us(within_s), ", ".join("?" * len(runs))
+        self._backend.execute(
+            f"UPDATE queue SET ready_at = ? WHERE run IN ({places}) AND ready_at > ?", (at, *runs, at)
+        )
 
     def let_on(self, *run_ids: str) -> None:
         """Have the rounds come up, of whatever conversation, that wait for the end of one of these runs and that nobody has claimed."""

@@ -234,6 +234,8 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
         said: ResumeOptions = {**options, "outcome": outcome}
         reply = answer_of(question, said, own=drive.run.state not in PHASES)
         check_approved(drive.run, drive.kit, reply, said_scrubber(drive.model, drive.given), runner.clock)
+        if told:
+            runner.come_up(drive.run)  # before the row: after it this process may be gone
     except BaseException:
         journal.leases.release(drive.run.number, drive.fence)
         raise
