@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, ScriptedModel, Task
+from paor import Engine, Journal, ModelCall, Reply, ScriptedModel, Task
 from paor.errors import ConversationBusy, KeyConflict, LeaseLost
 from paor.worker import Worker
 
@@ -243,6 +243,43 @@ def test_what_a_driver_that_died_has_not_let_on_comes_up(
             RunQueue(host.journal.store.backend).release(host.journal.run(first).run)
         work(host)
         assert host.result(last).answer == "More."
+
+
+class Watched(Clerk):
+    """A model that has a worker look at the line before its first answer."""
+
+    line: Engine
+
+    def ask(self, call: ModelCall) -> Reply:
+        """Answer."""
+        if not self.calls:
+            asyncio.run(self._look())
+        return super().ask(call)
+
+    async def _look(self) -> None:
+        """Work until the worker has said why the round in line does not begin."""
+        worker, queue = Worker(self.line), RunQueue(self.line.journal.store.backend)
+        working = asyncio.create_task(worker.run())
+        while not any(row.reason for row in queue.rows()):
+            await asyncio.sleep(0.01)
+        worker.drain()
+        await working
+
+
+def test_a_round_behind_one_that_is_driven_is_looked_at_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That one is in no queue, and its driver may die after its end, and before it has let the line on."""
+    monkeypatch.setattr(RunQueue, "let_on", lambda *_: None)
+    monkeypatch.setattr(RunQueue, "prune", lambda _: None)
+    model = Watched()
+    with desk(tmp_path / "runs.db", model) as host, desk(tmp_path / "runs.db") as model.line:
+        stream = host.stream("Say a", conversation="c")
+        next(stream)
+        last = model.line.submit("Say b", conversation="c", queue=True).run_id
+        assert len(list(stream)) > 1 and not ready(host)[last]
+        work(model.line)
+        assert model.line.result(last).answer == "You said: Say b"
 
 
 def test_a_round_that_another_driver_has_taken_over_is_not_begun(
