@@ -240,8 +240,9 @@ def run_tool(
             raise UsageError(f"as_tool: {own} is of one run, and each call of the tool is another one")
     if not isinstance(name, str) or not isinstance(description, str) or not description.strip():
         raise UsageError("a run as a tool needs a name, and a description of what it is for")
-    # as its runs will be started, but for what the caller brings
-    Pending(new_run(replace(drives.settings, deps=True), bytes, description, (), (), given))
+    # as its runs will be started, but for what the caller brings, and for functions of the host's that look at a run
+    settings = replace(drives.settings, deps=True, instructions=None)
+    Pending(new_run(settings, bytes, description, (), (), {**given, "instructions": None}))
     made = RunTool(
         name=name if "." in name else f"run.{name}",
         description=description,
