@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from paor import Engine, Journal, ModelCall, Reply, ScriptedModel, Task
-from paor.errors import ConversationBusy, KeyConflict, LeaseLost
+from paor.errors import ConversationBusy, Erased, KeyConflict, LeaseLost
 from paor.worker import Worker
 
 from ..support.inside import RunQueue, line_bytes
@@ -326,6 +326,28 @@ def test_a_line_goes_on_behind_a_round_that_is_erased(case: str, tmp_path: Path)
         work(host)
         assert [host.result(run_id).answer for run_id in runs] == ["You said: Say 0", "You said: Say 1"]
         assert host.journal.spec(runs[1]).earlier[-1].runs == (runs[0],) and "pay" not in model.told()
+        holds(host.journal)
+
+
+@pytest.mark.parametrize("place", ["c", None])
+def test_a_line_goes_on_behind_a_round_of_which_a_part_is_erased_that_its_resume_needs(
+    place: str | None, tmp_path: Path
+) -> None:
+    """Nobody can end that round any more, not even as cancelled. What else is erased of it lets it go on, and keeps it in its place."""
+    with asking(tmp_path / "runs.db") as host:
+        first = host.submit("Say pay", conversation=place).run_id
+        last = host.submit("Say more", conversation="c", queue=True, after=first).run_id
+        work(host)
+        rows = host.journal.transitions(first)
+        host.journal.erase(first, payloads=[rows[0].outcome["reply"]["n"]], force=True)
+        work(host)
+        assert host.journal.run(first).conversation == place and host.journal.spec(last).in_line
+        host.journal.erase(first, payloads=[rows[0].change["n"]], force=True)
+        with pytest.raises(Erased):
+            host.cancel(first)
+        host.model = Clerk()
+        work(host)
+        assert host.result(last).answer == "You said: Say more"
         holds(host.journal)
 
 
