@@ -58,7 +58,18 @@ def test_rounds_are_driven_in_the_order_in_which_they_were_submitted(tmp_path: P
 FILE = "after: {action: 'orders/find', input: {order_id: '${transcript[0].content} then ${query}'}}"
 """A workflow file, which is told what was said as its own variable."""
 
-EACH: dict[str, dict[str, Any]] = {**MODES, "file": {"workflow": FILE}}
+INIT = """
+init: {first: '${transcript[0].content}', mine: theirs}
+skipped: {when: 'transcript == []', action: 'orders/find', input: {order_id: '${mine}'}}
+after: {action: 'orders/find', input: {order_id: '${first}, ${mine}'}}
+"""
+"""One whose variables, and whose first task, depend on that."""
+
+EACH: dict[str, dict[str, Any]] = {
+    **MODES,
+    "file": {"workflow": FILE},
+    "init": {"workflow": INIT, "variables": {"mine": "ours"}},
+}
 
 
 @pytest.mark.parametrize("mode", EACH)
@@ -125,6 +136,9 @@ def test_a_later_round_that_is_started_again_with_its_key_is_the_same_start(
         )
         begun = starts[0]("Say b", queue=True, **own).run_id
         assert starts[0]("Say b", queue=True, **own).run_id == begun
+        if "workflow" in own:
+            with pytest.raises(KeyConflict, match="with other flow;"):
+                starts[0]("Say b", queue=True, **own | {"variables": {"mine": "another"}})
         work(host)
         assert host.journal.spec(begun).language == "French"
         for start in starts:

@@ -208,7 +208,13 @@ def new_run(
     )
     if flow is not None:
         listed = [tool.name for tool in offered] if names is not None else None
-        spec, chosen = flow.begin_workflow(spec, chosen, tools=listed, own_model=given["model"] is not None)
+        spec, chosen = flow.begin_workflow(
+            spec,
+            chosen,
+            tools=listed,
+            own_model=given["model"] is not None,
+            waits=earlier is not None and earlier.asked < 0,
+        )
     check_priced(chosen, spec.limits)  # after the workflow, which may name the model
     if position is not None:
         spec = spec_at(spec, position)
@@ -265,7 +271,12 @@ def in_turn(
         turns = [turn.model_dump() for turn in spec.transcript]
         earlier, said = as_transcript(earlier, turns)
         update["transcript"] = turns_of(said)
-    return _in_round(spec.model_copy(update=update), earlier, spec.round), inputs, earlier
+    spec = _in_round(spec.model_copy(update=update), earlier, spec.round)
+    if spec.workflow is not None:
+        from .workflow_start import begun_in_turn  # few rounds have one
+
+        spec = begun_in_turn(spec)
+    return spec, inputs, earlier
 
 
 def _kept(spec: Spec, earlier: Earlier) -> tuple[Document, ...]:
