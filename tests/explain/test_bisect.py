@@ -489,9 +489,11 @@ def test_long_texts_are_shown_from_where_two_runs_part(place: str, tmp_path: Pat
 def test_two_texts_that_differ_are_shown_as_two_lines_that_differ(
     same: str, times: int, one: str, two: str
 ) -> None:
-    """However long what they have in common is; blanks count as one."""
-    texts = [" ".join((same * times + end).split()) for end in (one, two)]
-    lines = apart(same * times + one, same * times + two)
-    assert (lines[0] != lines[1]) is (texts[0] != texts[1])
+    """However long what they have in common is; blanks count as one where something else differs."""
+    before, after = same * times + one, same * times + two
+    texts = [" ".join(text.split()) for text in (before, after)]
+    lines = apart(before, after)
+    assert (lines[0] != lines[1]) is (before != after)
     assert all(len(line) <= 163 and "\n" not in line for line in lines)
-    assert max(map(len, texts)) > 120 or [*lines] == texts
+    assert max(map(len, texts)) > 120 or texts[0] == texts[1] or [*lines] == texts
+    assert apart(1, "1") == ("1", "'1'")

@@ -91,6 +91,8 @@ def short(text: str) -> str:
 def apart(before: object, after: object) -> tuple[str, str]:
     """Return two values as a line each of at most 160 characters and dots; of long ones what is around the place where they part."""
     one, two = (" ".join(f"{value}".split()) for value in (before, after))
+    if one == two:  # they differ in blanks, or in their types
+        one, two = repr(before), repr(after)
     same = bisect_left(range(1, min(len(one), len(two)) + 1), True, key=lambda size: one[:size] != two[:size])
     start, dots = (same - 40, "...") if same > 120 else (0, "")
     return dots + short(one[start:]), dots + short(two[start:])
