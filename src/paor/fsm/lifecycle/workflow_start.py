@@ -200,9 +200,11 @@ def given_workflow(
         raise UsageError(f"workflow: expected a path, a text or a Workflow, not {type(given).__name__}")
     path = _path_of(given)
     if path is None:
-        return GivenWorkflow(_check_names(load_workflow(str(given))), None, checked)
+        return GivenWorkflow(_check_names(load_workflow(clean(str(given)))), None, checked)
     return GivenWorkflow(
-        _check_names(load_workflow(text_of_file(path, 4 * CHARS_MAX), name=str(path))), path.parent, checked
+        _check_names(load_workflow(text_of_file(path, 4 * CHARS_MAX), name=clean(str(path)))),
+        path.parent,
+        checked,
     )
 
 
