@@ -207,6 +207,23 @@ def test_what_waits_for_a_run_comes_up_when_that_has_ended(
         holds(host.journal)
 
 
+def test_what_waits_for_a_run_is_found_by_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each end of a run asks for it, however many wait for people or are claimed."""
+    with desk(tmp_path / "runs.db") as host:
+        host.submit("Say a")
+        backend, asked = host.journal.store.backend, list[tuple[str, Any]]()
+        query = backend.query
+
+        def heard(sql: str, values: Any) -> Any:
+            asked.append((sql, values))
+            return query(sql, values)
+
+        monkeypatch.setattr(backend, "query", heard)
+        RunQueue(backend).let_on("a run")
+        sql, values = next(given for given in asked if "reason IN" in given[0])
+        assert "USING INDEX queue_reason" in str(query(f"EXPLAIN QUERY PLAN {sql}", values))
+
+
 def test_a_run_that_stands_in_for_a_failed_one_is_waited_for(tmp_path: Path) -> None:
     """What waits for the first of both comes up at the end of the second."""
     with desk(

@@ -24,7 +24,10 @@ CREATE TABLE IF NOT EXISTS queue (
   reason TEXT
 )
 """
-QUEUE_INDEX = "CREATE INDEX IF NOT EXISTS queue_ready ON queue (ready_at, run)"
+QUEUE_INDEXES = (
+    "CREATE INDEX IF NOT EXISTS queue_ready ON queue (ready_at, run)",
+    "CREATE INDEX IF NOT EXISTS queue_reason ON queue (reason) WHERE worker IS NULL",
+)
 
 _READY = "SELECT run FROM queue WHERE ready_at <= ? ORDER BY ready_at, run LIMIT ?"
 
@@ -97,8 +100,8 @@ class RunQueue:
     def prepare(self) -> None:
         """Make the table where there is none yet."""
         if not self.is_there():
-            self._backend.execute(QUEUE_TABLE, ())
-            self._backend.execute(QUEUE_INDEX, ())
+            for sql in (QUEUE_TABLE, *QUEUE_INDEXES):
+                self._backend.execute(sql, ())
 
     def prune(self) -> None:
         """
