@@ -371,6 +371,7 @@ class _Walk:
         summary: Outcome | None = None,
     ) -> Run | None:
         given, fresh = recorded_host(self.store, run, row) if row is not None else RecordedHost()
+        self.promises.walks(machine_of(run, self.kit))
         try:
             found = decide(run, outcome, moment, self.kit, request, given=given, fresh=fresh, summary=summary)
             self.promises.check(run, found)
