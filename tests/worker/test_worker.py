@@ -672,6 +672,25 @@ def test_a_run_that_kills_its_workers_is_held_back(
     assert host.result(run_id).state == "Done" and paid() == [run_id]
 
 
+def test_a_run_is_released_that_is_queued_and_no_other(
+    opened: Callable[..., Engine], place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Of any other it is said that it is in no queue: no worker would take it up."""
+    shutil.copy(APP, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    host = opened()
+    run_id = host.run("Pay").run_id
+    words = ["worker", "--app", "shop_app:engine", "--journal", place, "--release"]
+    for _ in range(2):  # as long as nothing was ever queued, and then
+        assert main([*words, run_id]) == 2
+        said = capsys.readouterr()
+        assert said.out == "" and f"run {run_id} is in no queue" in said.err and said.err.count("\n") == 1
+        late = host.submit("Pay", not_before=datetime.now(UTC) + timedelta(hours=1)).run_id
+    assert main([*words, late]) == 0 and f"run {late}  comes up again" in capsys.readouterr().out
+    (_, row) = sorted(rows_of(host), key=lambda row: row.run_id)
+    assert (row.ready_at or 0) <= queue_of(host).now_us()
+
+
 def _ready_now(host: Engine) -> None:
     """Have what a lost worker had claimed come up at once, as its lease would; the attempts count on."""
     backend = host.journal.store.backend

@@ -213,6 +213,10 @@ class RunQueue:
                 self._backend.execute(f"UPDATE queue SET ready_at = ? WHERE {those}", (now, *values))
                 self._backend.signal()
 
+    def has(self, run: int) -> bool:
+        """Return whether a run is queued."""
+        return self.is_there() and bool(self._backend.query("SELECT 1 FROM queue WHERE run = ?", (run,)))
+
     def rows(self, limit: int = 1000) -> list[Queued]:
         """Return the runs in it that have not ended, first what is held back, then what is ready first."""
         if not self.is_there():
