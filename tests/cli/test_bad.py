@@ -285,10 +285,11 @@ def test_a_reader_that_has_gone_is_no_error(shell: Shell, command: str) -> None:
         assert word not in err
 
 
-def test_output_on_a_full_device_is_one_line(shell: Shell) -> None:
+@pytest.mark.parametrize("words", ["export", "", "--help", "--version", "runs --help"])
+def test_output_on_a_full_device_is_one_line(shell: Shell, words: str) -> None:
     shell.run()
     with open("/dev/full", "wb") as full:
-        command = [sys.executable, "-m", "paor", "export"]
+        command = [sys.executable, "-m", "paor", *words.split()]
         done = subprocess.run(command, cwd=shell.folder, stdout=full, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 2
     assert done.stderr == b"paor: the output cannot be written (No space left on device)\n"

@@ -22,6 +22,15 @@ Decorator = Callable[[Callable[..., int]], Callable[..., int]]
 SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
 
 
+class Command(click.Command):
+    """A command whose help is output like any other."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; ``--help`` and ``--version`` write here."""
+        with io.output():
+            return super().parse_args(ctx, args)
+
+
 def command(name: str, *examples: str) -> Callable[[Callable[..., int]], click.Command]:
     """
     Make a function a command with its examples and the options that all commands have.
@@ -33,7 +42,7 @@ def command(name: str, *examples: str) -> Callable[[Callable[..., int]], click.C
 
     def decorate(function: Callable[..., int]) -> click.Command:
         epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
-        made = click.command(name, epilog=epilog, context_settings=SETTINGS)(function)
+        made = click.command(name, cls=Command, epilog=epilog, context_settings=SETTINGS)(function)
         where = f"Journal file; default $PAOR_JOURNAL or {DEFAULT_JOURNAL}."
         usual = {"envvar": "PAOR_JOURNAL", "default": DEFAULT_JOURNAL}
         option("--journal FILE", where, callback=file_name, is_eager=True, **usual)(made)
