@@ -123,7 +123,27 @@ def test_run_refuses_what_it_cannot_use_before_anything_starts(
         (("run", "-"), "the objective is empty"),
         (("run", "x", "--modle", "offline"), "No such option"),
         (("run", "x", "--max-steps", "five"), "'five' is not a valid integer"),
-        (("run", "x", "--journal", ""), "--journal: expected a file name"),
+        *(
+            ((*line.split(), ""), f"{line.split()[-1]}: expected a file name")
+            for line in (
+                *(
+                    "verify --heads",
+                    "verify --public-key",
+                    "heads --sign",
+                    "export --redact",
+                    "export --output",
+                ),
+                *(
+                    "run x --journal",
+                    "run x --workflow",
+                    "run x --output",
+                    "run x --policy",
+                    "run x --document",
+                ),
+                *("run x --prompt-template", "run x --output-schema", "fork x --prompt-template"),
+                *("bisect a b --other", "diff a b --other", "trace --output"),
+            )
+        ),
         (("run", "list", "it's", "all"), """put it in quotes: 'list it'"'"'s all'"""),
         (("resume",), "Missing argument 'RUN'"),
         (("resume", "x", "--outcome", "maybe"), "'maybe' is not one of"),
