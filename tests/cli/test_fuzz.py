@@ -91,14 +91,13 @@ def test_the_shipped_engine_is_fuzzed_without_an_app(shell: Shell) -> None:
 
 def test_what_is_covered_is_a_share_of_what_runs_of_its_modes_can_take(shell: Shell, shop: str) -> None:
     """Rows of other modes are named apart, and no search over these could take them."""
-    words = ("fuzz", "--app", f"{shop}:Repaired", "--examples", "1", "--seed", "5")
-    covered = shell(*words, "--json").json["covered"]
+    words = ("--app", f"{shop}:Repaired", "--examples", "1", "--seed", "5")
+    covered = shell("fuzz", *words, "--json").json["covered"]
     names = {row.name for row in Coverage.empty().rows}
     could = names - set(covered["of_other_modes"])
     assert covered["of_other_modes"] and set(covered["never_taken"]) < could < names
     taken = len(could) - len(covered["never_taken"])
     assert covered["rows_percent"] == taken * 1000 // len(could) / 10
-    assert f"{covered['rows_percent']:g} % of those that such runs can take" in shell(*words).out
 
 
 @pytest.mark.whole
