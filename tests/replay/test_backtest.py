@@ -354,7 +354,7 @@ def test_a_result_counts_for_the_very_call_alone(tmp_path: Path) -> None:
         found = tried(seen, required("specify", first_page)(seen.journey.options))
     assert [(item.kind, item.seq, item.was, item.now) for item in found] == [
         ("decides", 1, "specify to Executing", "refuse to Observing"),
-        ("unknown", 2, "notes.read", "notes.read"),
+        ("unknown", 2, "notes.read", "notes.read, asked otherwise"),
     ]
 
 
