@@ -548,7 +548,9 @@ def test_invariants_of_the_journal_fail(monkeypatch: pytest.MonkeyPatch) -> None
 
     def altered(world: World) -> None:
         if world.need == "refinement":
-            world.journal.reader.query("UPDATE transitions SET step = 7 WHERE seq = 1")
+            world.journal.reader.query(
+                """UPDATE rows SET "row" = json_set("row", '$.step', 7) WHERE id & 4294967295 = 1"""
+            )
 
     world = World(sample_engine, altered)
     with pytest.raises(Violation, match=r"chain_verifies|journal_tells_the_state|raises_nothing"):

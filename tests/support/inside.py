@@ -15,9 +15,10 @@ from paor.fsm.journal.record import (
     HASHED,
     PREV_HASH,
     canonical,
-    canonical_row,
     chain_hash,
     root_hash,
+    row_of,
+    row_text,
 )
 from paor.fsm.journal.rows import ROOT_COLUMNS
 from paor.fsm.journal.run_queue import Queued, RunQueue
@@ -93,7 +94,6 @@ __all__ = [
     "ask",
     "authorize",
     "canonical",
-    "canonical_row",
     "chain_hash",
     "column_problems",
     "counters_of",
@@ -119,6 +119,8 @@ __all__ = [
     "restore_run",
     "root_hash",
     "root_of",
+    "row_of",
+    "row_text",
     "rows_of",
     "run_line",
     "salted_digest",

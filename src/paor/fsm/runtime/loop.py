@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 import orjson
@@ -65,7 +66,7 @@ from ..journal.backend import Entry
 from ..journal.cancel_requests import Interrupted
 from ..journal.payloads import JSON, recalled_text
 from ..journal.prompts import last_prompt
-from ..journal.record import Row, canonical, chain_hash
+from ..journal.record import Row, canonical, row_text
 from ..journal.rows import document_row
 from ..machine.decide import Moment, decide, machine_of, request_of
 from ..machine.fold import applied
@@ -341,9 +342,13 @@ def _row(
     after = applied(run, decision, moment.at_us)
     values = _columns(run, moment, decision, asked, change)
     prev = drive.head if before is None else before.head
-    head = chain_hash(prev, values)
+    text = row_text(values)
+    head = sha256(prev + text).digest()
     entry = Entry(
-        (*values, prev, head),
+        run.number,
+        run.seq,
+        text,
+        head,
         drive.stager.taken(),
         _documents(run, decision.row.trigger),
         drive.fence,
