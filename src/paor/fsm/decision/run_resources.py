@@ -216,7 +216,7 @@ class RunResources:
         run = initial_run("", 0, self.spec)
         kinds: tuple[RequestKind, ...] = ("selection", "refinement")
         return max(
-            len(self.prompts.words(kind, run, self._words_of(kind, run)).encode())
+            self.prompts.question(kind, run, self._words_of(kind, run))[1]
             for kind in kinds
             if self.prompts.is_behind(kind, run)
         )
@@ -237,7 +237,8 @@ class RunResources:
 
     def phase_words(self, run: Run) -> str:
         """Return what the host's own phase that *run* is in asks behind the conversation."""
-        return self.prompts.words("phase", run, self._words_of("phase", run))
+        (asked,), _ = self.prompts.question("phase", run, self._words_of("phase", run))
+        return asked.text
 
     def _words_of(self, kind: RequestKind, run: Run) -> str:
         """Return in words what form the reply to a *kind* request has, empty where it has none."""
@@ -265,7 +266,7 @@ class RunResources:
             form: Form | None = self._choice(kind, self._offers[self._may_have_documents, True])
         else:
             form = self.form(kind, run)
-        return json.decode(form.schema_json, type=dict[str, Any]) if form is not None else None
+        return form.offered if form is not None else None
 
     def form(self, kind: RequestKind, run: Run) -> Form | None:
         """Return the form of the reply to a *kind* request as *run* needs it, None for free text and native turns."""

@@ -53,7 +53,16 @@ from ...states.records.requests import (
     RequestKind,
     ToolRequest,
 )
-from ...states.run.budgets import allowance, may_call, reply_limit, reservation, shortage, time_left_s
+from ...states.run.budgets import (
+    Allowance,
+    allowance,
+    is_reckoned,
+    may_call,
+    reply_limit,
+    reservation,
+    shortage,
+    time_left_s,
+)
 from ...states.run.counters import counters_text
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
@@ -157,15 +166,16 @@ def _ask(
     asked: dict[str, Any] = {"kind": kind, "model": model.name, **_prompt(drive, kind, messages, stable)}
     if request.attempt:
         asked["attempt"] = request.attempt
-    limits, size = run.spec.limits, 0
-    if limits.reply_tokens is not None or limits.token_budget is not None:
+    limits, allowed = run.spec.limits, Allowance()
+    if is_reckoned(limits):
         size = prompt_bytes(messages, tools)
-    wanted = reservation(limits, run.counters, size)
-    if limits.reply_tokens is not None:
-        asked["reserved"] = wanted.tokens
-    if (short := shortage(run, wanted)) is not None:
-        return asked, Unaffordable(short)
-    schema, allowed = drive.kit.reply_schema(kind, run), allowance(limits, run.counters, size)
+        wanted = reservation(limits, run.counters, size)
+        if limits.reply_tokens is not None:
+            asked["reserved"] = wanted.tokens
+        if (short := shortage(run, wanted)) is not None:
+            return asked, Unaffordable(short)
+        allowed = allowance(limits, run.counters, size)
+    schema = drive.kit.reply_schema(kind, run)
     shown = drive.shown.of(model, messages, stable, partial(recall, drive))
     call = ModelCall(
         kind,
@@ -210,7 +220,7 @@ def _verdict(drive: RunContext, answer: Reply) -> Generator[Effect, Any, tuple[s
     said = verdict_text(run, (yield AskHost(partial(type_refusal, own, review.answer or ""))))
     if said is None:
         return None
-    text = cut(said_scrubber(drive.model, drive.given).of_said(said), VERDICT_CHARS)
+    text = cut(drive.scrubber.of_said(said), VERDICT_CHARS)
     return text, drive.stager.stage(text)
 
 
@@ -434,7 +444,7 @@ def _host_values(
     if drive.values is None or not any(row.trigger in machine.host.fresh for row in tried):
         return asked, NO_VALUES
     text = values_text(run, (yield AskHost(partial(drive.values, run.run_id, run.state))))
-    text = said_scrubber(drive.model).of_said(text)
+    text = said_scrubber(drive.model, environment=drive.environment).of_said(text)
     return {**asked, "values": drive.stager.stage(text, JSON).wire()}, sealed(orjson.loads(text))
 
 

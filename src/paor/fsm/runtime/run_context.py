@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from ...prompts.building.conversation import ShownMessages
+from ...prompts.clients.settings import environment_secrets, said_scrubber
 from ...prompts.model import Model, Notice, PromptMessage
+from ...states.base.secrets import Scrubber
 from ...states.records.actions import StoredText
 from ...states.run.state import Run
 from ...tools.schema.secret_values import texts_in
@@ -67,6 +70,7 @@ class RunContext:
         shown: The messages of its requests as its model gets them.
         together: The calls of the newest reply that were begun at the same time; None where there are none.
         secrets: Secrets of answers by their marks, as far as this engine was given them; in memory alone.
+        environment: The keys of the environment, as this driver has found them.
         traceparent: Gives the span of the call that a run is at; None where no trace is sent.
         leaves: Whether its driver is to leave it, and the tasks of a workflow, between two calls; None for never.
         promises: What no row may do, held to the rows so far; None for nothing.
@@ -95,6 +99,7 @@ class RunContext:
     values: ValuesPort | None = None
     output_type: Any = None
     secrets: dict[str, Any] = field(default_factory=dict)
+    environment: frozenset[str] = field(default_factory=partial(environment_secrets, keys=True))
     notices: tuple[Notice, ...] = ()
     traceparent: Callable[[Run], str] | None = None
     leaves: Leaves | None = None
@@ -113,7 +118,12 @@ class RunContext:
     @property
     def given(self) -> list[str]:
         """Texts and numbers of the secrets, which nothing that a tool says may repeat."""
-        return list(texts_in(list(self.secrets.values())))
+        return list(texts_in(list(self.secrets.values()))) if self.secrets else []
+
+    @property
+    def scrubber(self) -> Scrubber:
+        """What takes keys and secrets out of what tools, people and hosts say."""
+        return said_scrubber(self.model, self.given, self.environment)
 
 
 def recall(drive: RunContext, place: StoredText) -> str | bytes | None:

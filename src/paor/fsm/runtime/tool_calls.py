@@ -123,6 +123,7 @@ def _of_end(drive: RunContext, intent: Intent, context: CallContext, came_to: An
         first=first,
         limits=limits,
         stager=drive.stager,
+        scrub=drive.scrubber,
         model=drive.model,
         given=drive.given,
     )
@@ -439,6 +440,7 @@ def reconcile_outcome(drive: RunContext, action: str, content: Any, asked: Liter
         first=first,
         limits=run.spec.limits,
         stager=drive.stager,
+        scrub=drive.scrubber,
         model=drive.model,
         given=drive.given,
     )

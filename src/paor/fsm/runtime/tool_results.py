@@ -72,6 +72,7 @@ def result_of(
     first: int,
     limits: Limits,
     stager: Stager,
+    scrub: Scrubber,
     model: object = None,
     given: Iterable[str] = (),
 ) -> ToolResult:
@@ -86,12 +87,15 @@ def result_of(
         first: Number of its first document within the run.
         limits: Sizes.
         stager: Takes the bodies.
-        model: The run's, whose keys are taken out.
-        given: Secrets that somebody has answered with, which are taken out too.
+        scrub: Takes keys out of them.
+        model: The run's, whose keys are taken out of an error.
+        given: Secrets that somebody has answered with, which are taken out of one too.
     """
-    scrub = said_scrubber(model, given)
     try:
-        documents, notes, web = _kept(output_of(value), limits, scrub)
+        if type(value) is str:  # as most tools return
+            documents, notes, web = [_kept_text(value, limits, scrub)], (), ()
+        else:
+            documents, notes, web = _kept(output_of(value), limits, scrub)
     except OF_ITS_CLASS as error:  # a tool may put anything into a `ToolOutput` or a `Document`
         if intent.effect != "once":
             return error_of(intent, error, model=model, given=given)
@@ -153,6 +157,15 @@ def _within_size(documents: Sequence[Document], limits: Limits) -> list[Document
     if total > limits.result_bytes:
         raise ToolError(f"the call returned {total} bytes; at most {limits.result_bytes} are kept")
     return [_clean_document(document) for document in documents]
+
+
+def _kept_text(text: str, limits: Limits, scrub: Scrubber) -> Document:
+    """Return a text that a tool returned as it is kept."""
+    document = Document("result.txt", text)
+    if 4 * len(text) > min(limits.document_bytes, limits.result_bytes):
+        (document,) = _within_size([document], limits)
+    said = scrub.of_said(clean(text))
+    return document if said is text else Document("result.txt", said)
 
 
 def _clean_document(document: Document) -> Document:

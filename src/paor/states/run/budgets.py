@@ -181,6 +181,11 @@ def exhausted_budget(
     return "cost_budget" if cost_budget_used_up(limits, used, held) else None
 
 
+def is_reckoned(limits: Limits) -> bool:
+    """Return whether requests have to be reckoned before they are made; without budgets and `Limits.reply_tokens` each may."""
+    return not (limits.reply_tokens is limits.token_budget is limits.cost_budget is None)
+
+
 def reservation(limits: Limits, used: Counters, prompt_bytes: int) -> Reservation:
     """Return what a request with a prompt of *prompt_bytes*, as UTF-8, is expected to use at most."""
     tokens = prompt_tokens(prompt_bytes) + (limits.reply_tokens or 0)
