@@ -281,10 +281,12 @@ def limit_reached(run: Run) -> bool:
 
     These are the limits for which the table of stops ends a run before a request, so that none is made in vain.
     """
-    if run.counters.formatted:
+    counters, limits = run.counters, run.spec.limits
+    if counters.formatted:
         return False
     return (
-        calls_refused(run)
-        or errors_in_a_row(run)
-        or exhausted_budget(run.spec.limits, run.counters) is not None
+        counters.errors >= limits.max_consecutive_errors
+        or counters.blocked >= limits.max_blocked_calls
+        or counters.refused >= limits.max_consecutive_refused
+        or exhausted_budget(limits, counters) is not None
     )
