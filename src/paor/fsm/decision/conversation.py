@@ -69,15 +69,14 @@ def said_by(case: GuardContext, trigger: str, dest: str, change: Change, kit: Ru
         kit: Of the run.
     """
     run = case.run
-    spec = run.spec
-    if not spec.converses or run.counters.formatted or not (spec.plans or run.state == OBSERVING):
+    if not kit.converses or run.counters.formatted or not (kit.plans or run.state == OBSERVING):
         return None
     most = kit.room // 4
     items = tuple([_within(item, most) for item in _items(case, trigger, dest, change, kit)])
     if not items:
         return None
     # where a model writes summaries, the next request cuts what is too much; this is for a run that makes none behind it
-    room = kit.room if spec.limits.compaction == "code" else 2 * kit.room
+    room = kit.room if run.spec.limits.compaction == "code" else 2 * kit.room
     return Spoken(items, _cut(run.memory.conversation, items, room))
 
 
@@ -105,7 +104,7 @@ def _within(item: Item, room: int) -> Item:
 
 def _items(case: GuardContext, trigger: str, dest: str, change: Change, kit: RunResources) -> Iterator[Item]:
     outcome, run = case.outcome, case.run
-    if not run.spec.plans:
+    if not kit.plans:
         if case.result is not None:
             yield _words("assistant", _action(change))
             yield _result(case, case.result, change, kit)

@@ -262,7 +262,21 @@ def _message_of(run: Run, result: ToolResult, observation: Observation) -> Messa
 
 def shown_arguments(arguments: Mapping[str, Any], chars_max: int = ARGUMENTS_CHARS) -> dict[str, Any]:
     """Return *arguments* with all long values cut alike, until they are shown whole within *chars_max* or are tiny."""
-    shown = dict(arguments)
+    shown, most = dict(arguments), 0
+    for name, value in shown.items():
+        kind = type(value)
+        if kind is str and value.isascii():
+            most += 6 * len(value)
+        elif kind is int:
+            most += value.bit_length()
+        elif value is not None and kind is not bool:
+            break
+        most += 6 * len(name) + 12
+    else:  # even if each character were escaped, as `clean` leaves all but one
+        if most <= chars_max and "\0" not in "".join(
+            [value for value in shown.values() if type(value) is str]
+        ):
+            return shown
     for chars in range(chars_max, 0, -max(1, chars_max // 20)):
         shown = {name: _shortened(value, chars) for name, value in arguments.items()}
         if len(_json(shown)) <= chars_max:

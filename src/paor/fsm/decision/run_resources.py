@@ -97,10 +97,14 @@ class RunResources:
         flow: The workflow file, None without one.
         machine: The same.
         phases: The host's own phases by name, as data.
+        own_machine: Whether the run walks a machine of its host's.
+        native, plans, converses: As the spec has them.
     """
 
     def __init__(self, spec: Spec, catalog: Catalog | None = None, machine: object = None) -> None:
         self.spec, self.machine = spec, machine
+        self.own_machine = bool(spec.host_machine)
+        self.native, self.plans, self.converses = spec.native, spec.plans, spec.converses
         self.phases: Mapping[str, Phase] = recorded_phases(spec.host_machine)
         self._phase_tools = {tool.name: tool for tool in spec.phase_tools}
         self._own_schemas: dict[str, ParameterSchema] = {}
@@ -143,9 +147,8 @@ class RunResources:
         """
         words = self._words_of(kind, run)
         self.prompts.tell(texts)
-        if self.spec.converses:
-            space = max(self.space, self._fixed_size + self.room)
-            return self.prompts.conversation(kind, run, texts, model, words, space=space)
+        if self.converses:
+            return self.prompts.conversation(kind, run, texts, model, words, space=self._most)
         if kind == "refinement":
             return self.prompts.refinement(run, words)
         if self.flow is not None and kind == "plan":
@@ -159,13 +162,13 @@ class RunResources:
 
     def stable(self, kind: RequestKind, run: Run, count: int) -> int:
         """Return how many of the *count* messages of a *kind* request the run's next ones begin with, too."""
-        if not self.spec.converses or not self.prompts.is_behind(kind, run):
+        if not self.converses or not self.prompts.is_behind(kind, run):
             return 0
         return count if kind in ("turn", "plan") else count - 1
 
     def offered(self, kind: RequestKind, run: Run) -> tuple[OfferedTool, ...]:
         """Return the tools that a *kind* request offers through the provider's own tool calling: those of the run, or none."""
-        return self._offered if self.spec.native and kind != "text" else ()
+        return self._offered if self.native and kind != "text" else ()
 
     @cached_property
     def _offered(self) -> tuple[OfferedTool, ...]:
@@ -191,6 +194,11 @@ class RunResources:
         """
         left = self.space - self._fixed_size
         return max(self.spec.context_tokens * BYTES_PER_TOKEN * 3 // 8, left)
+
+    @cached_property
+    def _most(self) -> int:
+        """Bytes that the messages of a request have at most."""
+        return max(self.space, self._fixed_size + self.room)
 
     @cached_property
     def space(self) -> int:

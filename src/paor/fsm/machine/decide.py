@@ -296,9 +296,9 @@ def _said_facts(said: Spoken) -> dict[str, Any]:
 
 def machine_of(run: Run, kit: RunResources) -> Machine:
     """Return the machine that *run* walks: its host's own with the functions that *kit* has, or the standard one."""
-    if run.spec.host_machine and isinstance(kit.machine, Machine):
-        return kit.machine
-    return machine_told(run.spec.host_machine)
+    if not kit.own_machine:
+        return in_force.MACHINE
+    return kit.machine if isinstance(kit.machine, Machine) else machine_told(run.spec.host_machine)
 
 
 def machine_told(text: str, functions: Machine | None = None) -> Machine:

@@ -176,6 +176,7 @@ def perform(steps: Steps, journal: JournalStore) -> Iterator[Event]:
         value = None
         if isinstance(effect, Commit):
             journal.append(effect.entry)
+            value = True  # at once: what the row has found of a cancel is still so
         elif isinstance(effect, Emit):
             yield effect.event
         elif isinstance(effect, AskHost):

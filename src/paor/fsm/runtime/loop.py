@@ -98,12 +98,15 @@ def steps(drive: RunContext) -> Steps:
         if drive.cancelled:  # also when its last row is a wait: nobody is to be asked any more
             yield from cancel_steps(drive)
             continue
-        request = request_of(run)
+        found, request = drive.next or (None, None)
+        if found is not run or request is None:
+            request = request_of(run)
         if isinstance(request, ModelRequest):
-            yield from drop_together(drive)
+            if drive.together is not None:
+                yield from drop_together(drive)
             yield from _ask_behind(drive, request)
             continue
-        elif isinstance(request, ToolRequest):
+        if isinstance(request, ToolRequest):
             asked, outcome = yield from use(drive, request.intent)
         else:
             asked, outcome = _known_outcome(drive, run, request)
@@ -139,7 +142,7 @@ def _known_outcome(drive: RunContext, run: Run, request: Nothing | Recall) -> tu
 def _ask_behind(drive: RunContext, request: ModelRequest) -> Steps:
     """Ask a model, before that for a summary where the conversation has become too long, and take the row."""
     run, summary, beside = drive.run, None, dict[str, Any]()
-    if (block := asking(run, request, drive.kit)) is not None:
+    if run.spec.limits.compaction == "model" and (block := asking(run, request, drive.kit)) is not None:
         begun = drive.clock.active_us()
         beside, summary = yield from _ask(drive, block, ASKED)
         if isinstance(summary, Cancelled):
@@ -150,7 +153,7 @@ def _ask_behind(drive: RunContext, request: ModelRequest) -> Steps:
         run = replace(run, counters=replace(run.counters, time_us=run.counters.time_us + took))
         beside = {"summary": beside}
     asked, outcome = yield from _ask(drive, run, request)
-    yield from transition(drive, asked | beside, outcome, request, summary)
+    yield from transition(drive, asked | beside if beside else asked, outcome, request, summary)
 
 
 def _ask(
@@ -251,7 +254,7 @@ def _prompt(
 
 def _model_of(drive: RunContext) -> Model:
     """Return the model that the run's phase asks: the run's, or the phase's own."""
-    if not drive.run.spec.host_machine:
+    if not drive.kit.own_machine:
         return drive.model
     phase = machine_of(drive.run, drive.kit).host.phases.get(drive.run.state)
     own: Model | None = phase.model if phase is not None and not isinstance(phase.model, str) else None
@@ -296,11 +299,11 @@ def transition(
     if drive.amended is not None:
         asked, drive.amended = {**asked, "spec": drive.amended.wire()}, None
     fresh: Mapping[str, Any] = NO_VALUES
-    if run.spec.host_machine:
+    if drive.kit.own_machine:
         asked, fresh = yield from _host_values(drive, asked)
     decision = _decide(drive, run, outcome, moment, request, fresh, summary)
     row = _row(drive, run, asked, outcome, moment, decision)
-    request = _at_once(row)
+    request = _at_once(drive, row)
     if request is None:
         yield from _commit(drive, row)
         return
@@ -394,21 +397,26 @@ def _documents(run: Run, trigger: str) -> list[tuple[object, ...]]:
     return [document_row(document) for document in run.memory.result.documents]
 
 
-def _at_once(row: _Row) -> Nothing | Recall | None:
+def _at_once(drive: RunContext, row: _Row) -> Nothing | Recall | None:
     """
     Return the request of the next row where it needs nobody, so that both can be written together; else None.
 
     Not what a person has answered, and not the outcome of a call that must not be made twice: these are durable at once. Not
     in a host's own machine, whose functions may be slow or fail.
     """
-    run, after, intent = row.run, row.after, row.run.memory.intent
-    if after.state in FINAL or isinstance(row.outcome, Answered):
+    run, after = row.run, row.after
+    if after.state in FINAL or type(row.outcome) is Answered:
         return None
     if after.memory.question is not None:
         return NOTHING if "noted" in row.decision.facts else None
-    if run.spec.host_machine or (run.state == EXECUTING and (intent is None or intent.effect == "once")):
+    if drive.kit.own_machine:
         return None
+    if run.state == EXECUTING:
+        intent = run.memory.intent
+        if intent is None or intent.effect == "once":
+            return None
     request = request_of(after)
+    drive.next = after, request
     return request if isinstance(request, Nothing | Recall) else None
 
 
@@ -417,7 +425,7 @@ def _commit(drive: RunContext, *rows: _Row) -> Steps:
     last = rows[-1]
     # everything below comes after the commit: a crash or a lost lease in it must leave no event, log line or effect of a
     # row that is not in the file
-    yield Commit(last.entry)
+    drive.looked = (yield Commit(last.entry)) is True
     drive.cancelled = drive.cancelled or last.entry.cancelled
     before, drive.run, drive.head = drive.run, last.after, last.head
     if drive.run.spec is not before.spec:  # its first phase has chosen the mode or the limits
@@ -430,6 +438,7 @@ def _commit(drive: RunContext, *rows: _Row) -> Steps:
             events = row_events(row.after, place, row.decision.change, facts, actor)
             if drive.channel is not None:
                 drive.channel.tell(row.after.seq - 1, events, last=is_last(place, facts))
+            drive.looked = False  # a listener takes its time
             for event in events:
                 yield Emit(event)
 

@@ -12,6 +12,7 @@ from ...prompts.clients.settings import environment_secrets, said_scrubber
 from ...prompts.model import Model, Notice, PromptMessage
 from ...states.base.secrets import Scrubber
 from ...states.records.actions import StoredText
+from ...states.records.requests import Request
 from ...states.run.state import Run
 from ...tools.schema.secret_values import texts_in
 from ...tools.tool import Tool
@@ -73,6 +74,8 @@ class RunContext:
         environment: The keys of the environment, as this driver has found them.
         traceparent: Gives the span of the call that a run is at; None where no trace is sent.
         leaves: Whether its driver is to leave it, and the tasks of a workflow, between two calls; None for never.
+        next: A run after a row, and what it needs next; None for nothing known.
+        looked: Whether the newest row has just said whether the run is to be cancelled.
         promises: What no row may do, held to the rows so far; None for nothing.
         channel: To those who listen to the run in this process; None while nobody drives it.
     """
@@ -104,6 +107,8 @@ class RunContext:
     traceparent: Callable[[Run], str] | None = None
     leaves: Leaves | None = None
     channel: Channel | None = None
+    next: tuple[Run, Request] | None = None
+    looked: bool = False
     promises: Promises | None = None
     together: Together | None = None
     prompt: LastPrompt | None = None

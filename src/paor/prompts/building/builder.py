@@ -102,6 +102,7 @@ FINAL_FORMAT = "When the run stops, code formats its result as {}; no action is 
 _NONE: Mapping[str, str] = {}
 Messages = tuple[PromptMessage, ...]
 _NOTHING: tuple[None, Messages] = (None, ())
+_NO_NAMES: frozenset[str] = frozenset()
 _BUILT_KEPT = 32
 _SUMMARY: Messages = (PromptMessage("user", SUMMARY_ASKED),)
 _RECENT_LABELS = 10
@@ -215,6 +216,8 @@ class PromptBuilder:
         self._actions: dict[int, _Action] = {}
         self._lines: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
         self._dynamic = self._values_by_kind()
+        self._plans = spec.plans
+        self._behind = frozenset(("summary", *filter(self._is_question, sorted(_BEHIND | {"output"}))))
         self._wanted: dict[tuple[str, frozenset[str]], list[tuple[str, Callable[[Run], str]]]] = {}
         self._built: dict[object, tuple[dict[str, str] | None, Messages]] = {}
         self._asked: dict[RequestKind, tuple[Messages, Messages, int]] = {}
@@ -284,7 +287,7 @@ class PromptBuilder:
         before, messages = self._built.get(place, _NOTHING)
         if before == told:  # as most questions behind a conversation are
             return messages
-        values = self._static[place[1]] | told | {"REPLY": reply} | dict.fromkeys(without, "")
+        values = self._static[place[1]] | told | {"REPLY": reply} | {key: "" for key in sorted(without)}
         if behind and self._instructions:
             system = template.system_text(values)
         messages = self._messages(template, values, system)
@@ -321,17 +324,20 @@ class PromptBuilder:
 
     def is_behind(self, kind: RequestKind, run: Run) -> bool:
         """Return whether a *kind* request stands behind the run's conversation, and is no report of its own."""
-        if self._spec.plans or kind == "summary":
-            return True
         name = "output" if kind == "review" and output_asked(run) else kind
-        return kind in _BEHIND and not parse_template(self._spec.templates[name], name).keys & REPORTED
+        return self._plans or name in self._behind
+
+    def _is_question(self, name: str) -> bool:
+        """Return whether a template says only what is asked."""
+        text = self._spec.templates.get(name)
+        return text is not None and not parse_template(text, name).keys & REPORTED
 
     def question(self, kind: RequestKind, run: Run, reply: str = "") -> tuple[Messages, int]:
         """Return what a *kind* request asks behind the conversation, and its bytes: its template, without what the conversation tells already."""
         if kind == "summary":
             parts = _SUMMARY
         else:  # the two stages' templates name nothing that is told
-            told = _TOLD[kind] if self._spec.plans else frozenset[str]()
+            told = _TOLD[kind] if self._plans else _NO_NAMES
             parts = self.build(kind, run, reply, behind=True, without=told)
         known = self._asked.get(kind)
         if known is None or known[0] is not parts:

@@ -172,8 +172,8 @@ def exhausted_budget(
         used: What was settled.
         held: What requests that are still open have reserved.
     """
-    if limits.token_budget is None and limits.time_budget_s is None and limits.cost_budget is None:
-        return None  # most runs; asked several times in each transition
+    if not limits.budgeted:  # most runs; asked several times in each transition
+        return None
     if token_budget_used_up(limits, used, held):
         return "token_budget"
     if time_budget_used_up(limits, used):
@@ -183,7 +183,7 @@ def exhausted_budget(
 
 def is_reckoned(limits: Limits) -> bool:
     """Return whether requests have to be reckoned before they are made; without budgets and `Limits.reply_tokens` each may."""
-    return not (limits.reply_tokens is limits.token_budget is limits.cost_budget is None)
+    return limits.budgeted or limits.reply_tokens is not None
 
 
 def reservation(limits: Limits, used: Counters, prompt_bytes: int) -> Reservation:
@@ -288,5 +288,5 @@ def limit_reached(run: Run) -> bool:
         counters.errors >= limits.max_consecutive_errors
         or counters.blocked >= limits.max_blocked_calls
         or counters.refused >= limits.max_consecutive_refused
-        or exhausted_budget(limits, counters) is not None
+        or (limits.budgeted and exhausted_budget(limits, counters) is not None)
     )
