@@ -131,6 +131,9 @@ class RunResources:
         self._wire = {wire: self.catalog.find(name) for name, wire in names.items()}
         self._forms: dict[object, Form] = {}
         self._choices: dict[tuple[str, bool, bool], Form] = {}
+        self._given: dict[
+            int, tuple[Form, dict[str, Any], dict[str, Any]]
+        ] = {}  # pure: the form is kept beside
         self._output: ParameterSchema | None = None
 
     def messages(
@@ -274,7 +277,15 @@ class RunResources:
             form: Form | None = self._choice(kind, self._offers[self._may_have_documents, True])
         else:
             form = self.form(kind, run)
-        return form.offered if form is not None else None
+        if form is None:
+            return None
+        known = self._given.get(id(form))
+        if known is None or known[0] is not form or known[1] != known[2]:  # a model has taken it apart
+            given, whole = (json.decode(form.schema_json, type=dict[str, Any]) for _ in range(2))
+            known = self._given[id(form)] = form, given, whole
+            if len(self._given) > _FORMS_KEPT:
+                self._given = {id(form): known}
+        return known[1]
 
     def form(self, kind: RequestKind, run: Run) -> Form | None:
         """Return the form of the reply to a *kind* request as *run* needs it, None for free text and native turns."""

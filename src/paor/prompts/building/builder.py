@@ -104,7 +104,6 @@ Messages = tuple[PromptMessage, ...]
 _NOTHING: tuple[None, Messages] = (None, ())
 _NO_NAMES: frozenset[str] = frozenset()
 _BUILT_KEPT = 32
-_SUMMARY: Messages = (PromptMessage("user", SUMMARY_ASKED),)
 _RECENT_LABELS = 10
 _ASKED_CHARS = 500
 """Of the user's own words beside the purpose of one action."""
@@ -335,7 +334,7 @@ class PromptBuilder:
     def question(self, kind: RequestKind, run: Run, reply: str = "") -> tuple[Messages, int]:
         """Return what a *kind* request asks behind the conversation, and its bytes: its template, without what the conversation tells already."""
         if kind == "summary":
-            parts = _SUMMARY
+            parts: Messages = (PromptMessage("user", SUMMARY_ASKED),)
         else:  # the two stages' templates name nothing that is told
             told = _TOLD[kind] if self._plans else _NO_NAMES
             parts = self.build(kind, run, reply, behind=True, without=told)
@@ -658,10 +657,8 @@ def _around(
 ) -> tuple[tuple[PromptMessage, ...], tuple[PromptMessage, ...], int]:
     """Return a conversation as messages: those of before the run, those of the run, and the bytes of both."""
     own = own_begin(items)
-    (before, size), (after, more) = (
-        kept[0].told(items[:own], texts, model),
-        kept[1].told(items[own:], texts, model),
-    )
+    before, size = kept[0].told(items[:own], texts, model) if own else ((), 0)
+    after, more = kept[1].told(items[own:], texts, model)
     return before, after, size + more
 
 

@@ -454,7 +454,8 @@ def _read(model: type[W], text: str, chars_max: int) -> W | Invalid:
 def validated(model: type[W], data: object, *, names: dict[str, str] | None = None) -> W | Invalid:
     """Return *data* as *model*, or which key is wrong and how; foreign values are not echoed."""
     try:
-        return model.model_validate(data)
+        found: W = model.__pydantic_validator__.validate_python(data)
+        return found
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "the object"

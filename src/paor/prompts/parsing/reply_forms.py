@@ -17,9 +17,8 @@ from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
-from msgspec.json import decode, encode
+from msgspec.json import encode
 
-from ...states.base.sealed import sealed
 from ...states.records.actions import SET_BY_CODE
 from ...states.records.plans import RETRIES_MAX
 from .plan_data import TYPES
@@ -80,10 +79,9 @@ class Form(Struct, frozen=True, dict=True):
         return objects[0] if len(objects) == 1 else {"anyOf": objects}
 
     @cached_property
-    def offered(self) -> Schema:
-        """That schema as models are given it: one value for all requests, which nobody can change."""
-        schema: Schema = sealed(decode(encode(self.schema)))
-        return schema
+    def schema_json(self) -> bytes:
+        """That schema as JSON, of which a run's models get a value of their own: a model may take it apart."""
+        return encode(self.schema)
 
 
 class Needs(Struct, frozen=True):
