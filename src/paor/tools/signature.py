@@ -279,7 +279,8 @@ def _lost_names(said: Mapping[str, Any], held: object, path: tuple[str | int, ..
             gone = [name for name in said if name not in names] or list(said)
             yield unknown((*path, gone[0]))
     elif is_dataclass(held):
-        names = _names_of(type(held))
+        kind: type = type(held)
+        names = _names_of(kind)
     for key, value in said.items():
         found = getattr(held, names.get(key, key), None)
         if type(value) is not type(found) or type(value) not in _EXACT or value != found:

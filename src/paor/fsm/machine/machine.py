@@ -132,8 +132,8 @@ class GuardedTransition(Transition):
     ) -> None:
         super().__init__(source, dest, *args, **kwargs)
         self.row = row
-        named = tuple(zip((*row.conditions, *row.unless), self.conditions, strict=True))
-        parts = tuple((name, condition.func.guard, condition.target) for name, condition in named)
+        asked = [(cast(Evaluation, condition.func), condition.target) for condition in self.conditions]
+        parts = tuple((evaluation.__name__, evaluation.guard, wanted) for evaluation, wanted in asked)
         self.needed = tuple(part for part in parts if part[0] not in own)
         self.required = tuple(part for part in parts if part[0] in own)
 
@@ -165,10 +165,10 @@ class GuardedTransition(Transition):
                 value = values[name] = guard(case)
             if value is not wanted:
                 return False
-        states = event_data.machine.states
-        states[self.source].exit(event_data)
-        states[self.dest].enter(event_data)
-        walker.state, walker.row = self.dest, self.row
+        row, states = self.row, event_data.machine.states
+        states[row.source].exit(event_data)
+        states[row.dest].enter(event_data)
+        walker.state, walker.row = row.dest, row
         return True
 
 

@@ -25,6 +25,10 @@ QUESTION_CHARS = 4000
 """Longest question of a tool; a person is to read it."""
 
 
+Kept = tuple[list[Document], tuple[str, ...], tuple[WebFact, ...]]
+"""Documents, notes and web facts as a journal has them."""
+
+
 def output_of(value: Any) -> ToolOutput:
     """
     Return a tool's return value as documents and notes.
@@ -93,13 +97,14 @@ def result_of(
     """
     try:
         if type(value) is str:  # as most tools return
-            documents, notes, web = [_kept_text(value, limits, scrub)], (), ()
+            kept: Kept = [_kept_text(value, limits, scrub)], (), ()
         else:
-            documents, notes, web = _kept(output_of(value), limits, scrub)
+            kept = _kept(output_of(value), limits, scrub)
     except OF_ITS_CLASS as error:  # a tool may put anything into a `ToolOutput` or a `Document`
         if intent.effect != "once":
             return error_of(intent, error, model=model, given=given)
-        documents, notes, web = _kept(rescued(value, limits), limits, scrub)
+        kept = _kept(rescued(value, limits), limits, scrub)
+    documents, notes, web = kept
     references = tuple(
         DocumentRef(
             first + position,
@@ -178,9 +183,7 @@ def _clean_document(document: Document) -> Document:
     return dataclasses.replace(document, name=name, mime=mime, data=data)
 
 
-def _kept(
-    output: ToolOutput, limits: Limits, scrub: Scrubber
-) -> tuple[list[Document], tuple[str, ...], tuple[WebFact, ...]]:
+def _kept(output: ToolOutput, limits: Limits, scrub: Scrubber) -> Kept:
     """Return documents, notes and web facts as they are kept, without keys."""
     exactly = [exact_document(document) for document in output.documents]
     documents = [without_keys(document, scrub) for document in _within_size(exactly, limits)]
