@@ -26,9 +26,12 @@ _WHY = ("invalid", "duplicate", "error", "code", "stop", "action", "why")
 
 def log_transition(run: Run, decision: Decision, after: Run) -> None:
     """Tell one transition from *run* to *after*, once its row is durable."""
+    row = decision.row
+    if decision.facts["kind"] != "fault" and row.trigger != "wait" and not LOGGER.isEnabledFor(logging.INFO):
+        return
     if not LOGGER.isEnabledFor(level := _level(decision, after)):
         return
-    row, step = decision.row, after.counters.step
+    step = after.counters.step
     why = reason_of(decision, after)
     facts: dict[str, Any] = {
         "run_id": run.run_id,
