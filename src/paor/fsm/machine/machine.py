@@ -168,7 +168,8 @@ class GuardedTransition(Transition):
         row, states = self.row, event_data.machine.states
         states[row.source].exit(event_data)
         states[row.dest].enter(event_data)
-        walker.state, walker.row = row.dest, row
+        walker.state = row.dest
+        walker.row = row
         return True
 
 
