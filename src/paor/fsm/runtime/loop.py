@@ -54,7 +54,16 @@ from ...states.records.requests import (
     RequestKind,
     ToolRequest,
 )
-from ...states.run.budgets import allowance, may_call, reply_limit, reservation, shortage, time_left_s
+from ...states.run.budgets import (
+    Allowance,
+    allowance,
+    is_reckoned,
+    may_call,
+    reply_limit,
+    reservation,
+    shortage,
+    time_left_s,
+)
 from ...states.run.counters import counters_text
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
@@ -90,12 +99,15 @@ def steps(drive: RunContext) -> Steps:
         if drive.cancelled:  # also when its last row is a wait: nobody is to be asked any more
             yield from cancel_steps(drive)
             continue
-        request = request_of(run)
+        found, request = drive.next or (None, None)
+        if found is not run or request is None:
+            request = request_of(run)
         if isinstance(request, ModelRequest):
-            yield from drop_together(drive)
+            if drive.together is not None:
+                yield from drop_together(drive)
             yield from _ask_behind(drive, request)
             continue
-        elif isinstance(request, ToolRequest):
+        if isinstance(request, ToolRequest):
             asked, outcome = yield from use(drive, request.intent)
         else:
             asked, outcome = _known_outcome(drive, run, request)
@@ -131,7 +143,7 @@ def _known_outcome(drive: RunContext, run: Run, request: Nothing | Recall) -> tu
 def _ask_behind(drive: RunContext, request: ModelRequest) -> Steps:
     """Ask a model, before that for a summary where the conversation has become too long, and take the row."""
     run, summary, beside = drive.run, None, dict[str, Any]()
-    if (block := asking(run, request, drive.kit)) is not None:
+    if run.spec.limits.compaction == "model" and (block := asking(run, request, drive.kit)) is not None:
         begun = drive.clock.active_us()
         beside, summary = yield from _ask(drive, block, ASKED)
         if isinstance(summary, Cancelled):
@@ -142,7 +154,7 @@ def _ask_behind(drive: RunContext, request: ModelRequest) -> Steps:
         run = replace(run, counters=replace(run.counters, time_us=run.counters.time_us + took))
         beside = {"summary": beside}
     asked, outcome = yield from _ask(drive, run, request)
-    yield from transition(drive, asked | beside, outcome, request, summary)
+    yield from transition(drive, asked | beside if beside else asked, outcome, request, summary)
 
 
 def _ask(
@@ -158,15 +170,16 @@ def _ask(
     asked: dict[str, Any] = {"kind": kind, "model": model.name, **_prompt(drive, kind, messages, stable)}
     if request.attempt:
         asked["attempt"] = request.attempt
-    limits, size = run.spec.limits, 0
-    if limits.reply_tokens is not None or limits.token_budget is not None:
+    limits, allowed = run.spec.limits, Allowance()
+    if is_reckoned(limits):
         size = prompt_bytes(messages, tools)
-    wanted = reservation(limits, run.counters, size)
-    if limits.reply_tokens is not None:
-        asked["reserved"] = wanted.tokens
-    if (short := shortage(run, wanted)) is not None:
-        return asked, Unaffordable(short)
-    schema, allowed = drive.kit.reply_schema(kind, run), allowance(limits, run.counters, size)
+        wanted = reservation(limits, run.counters, size)
+        if limits.reply_tokens is not None:
+            asked["reserved"] = wanted.tokens
+        if (short := shortage(run, wanted)) is not None:
+            return asked, Unaffordable(short)
+        allowed = allowance(limits, run.counters, size)
+    schema = drive.kit.reply_schema(kind, run)
     shown = drive.shown.of(model, messages, stable, partial(recall, drive))
     call = ModelCall(
         kind,
@@ -211,7 +224,7 @@ def _verdict(drive: RunContext, answer: Reply) -> Generator[Effect, Any, tuple[s
     said = verdict_text(run, (yield AskHost(partial(type_refusal, own, review.answer or ""))))
     if said is None:
         return None
-    text = cut(said_scrubber(drive.model, drive.given).of_said(said), VERDICT_CHARS)
+    text = cut(drive.scrubber.of_said(said), VERDICT_CHARS)
     return text, drive.stager.stage(text)
 
 
@@ -242,7 +255,7 @@ def _prompt(
 
 def _model_of(drive: RunContext) -> Model:
     """Return the model that the run's phase asks: the run's, or the phase's own."""
-    if not drive.run.spec.host_machine:
+    if not drive.kit.own_machine:
         return drive.model
     phase = machine_of(drive.run, drive.kit).host.phases.get(drive.run.state)
     own: Model | None = phase.model if phase is not None and not isinstance(phase.model, str) else None
@@ -287,11 +300,11 @@ def transition(
     if drive.amended is not None:
         asked, drive.amended = {**asked, "spec": drive.amended.wire()}, None
     fresh: Mapping[str, Any] = NO_VALUES
-    if run.spec.host_machine:
+    if drive.kit.own_machine:
         asked, fresh = yield from _host_values(drive, asked)
     decision = _decide(drive, run, outcome, moment, request, fresh, summary)
     row = _row(drive, run, asked, outcome, moment, decision)
-    request = _at_once(row)
+    request = _at_once(drive, row)
     if request is None:
         yield from _commit(drive, row)
         return
@@ -389,21 +402,26 @@ def _documents(run: Run, trigger: str) -> list[tuple[object, ...]]:
     return [document_row(document) for document in run.memory.result.documents]
 
 
-def _at_once(row: _Row) -> Nothing | Recall | None:
+def _at_once(drive: RunContext, row: _Row) -> Nothing | Recall | None:
     """
     Return the request of the next row where it needs nobody, so that both can be written together; else None.
 
     Not what a person has answered, and not the outcome of a call that must not be made twice: these are durable at once. Not
     in a host's own machine, whose functions may be slow or fail.
     """
-    run, after, intent = row.run, row.after, row.run.memory.intent
-    if after.state in FINAL or isinstance(row.outcome, Answered):
+    run, after = row.run, row.after
+    if after.state in FINAL or type(row.outcome) is Answered:
         return None
     if after.memory.question is not None:
         return NOTHING if "noted" in row.decision.facts else None
-    if run.spec.host_machine or (run.state == EXECUTING and (intent is None or intent.effect == "once")):
+    if drive.kit.own_machine:
         return None
+    if run.state == EXECUTING:
+        intent = run.memory.intent
+        if intent is None or intent.effect == "once":
+            return None
     request = request_of(after)
+    drive.next = after, request
     return request if isinstance(request, Nothing | Recall) else None
 
 
@@ -412,7 +430,7 @@ def _commit(drive: RunContext, *rows: _Row) -> Steps:
     last = rows[-1]
     # everything below comes after the commit: a crash or a lost lease in it must leave no event, log line or effect of a
     # row that is not in the file
-    yield Commit(last.entry)
+    drive.looked = (yield Commit(last.entry)) is True
     drive.cancelled = drive.cancelled or last.entry.cancelled
     before, drive.run, drive.head = drive.run, last.after, last.head
     if drive.run.spec is not before.spec:  # its first phase has chosen the mode or the limits
@@ -425,6 +443,7 @@ def _commit(drive: RunContext, *rows: _Row) -> Steps:
             events = row_events(row.after, place, row.decision.change, facts, actor)
             if drive.channel is not None:
                 drive.channel.tell(row.after.seq - 1, events, last=is_last(place, facts))
+            drive.looked = False  # a listener takes its time
             for event in events:
                 yield Emit(event)
 
@@ -439,7 +458,7 @@ def _host_values(
     if drive.values is None or not any(row.trigger in machine.host.fresh for row in tried):
         return asked, NO_VALUES
     text = values_text(run, (yield AskHost(partial(drive.values, run.run_id, run.state))))
-    text = said_scrubber(drive.model).of_said(text)
+    text = said_scrubber(drive.model, environment=drive.environment).of_said(text)
     return {**asked, "values": drive.stager.stage(text, JSON).wire()}, sealed(orjson.loads(text))
 
 

@@ -253,10 +253,16 @@ class ShownMessages:
             shown, size, known = [], 0, 0
         fresh = messages[known:stable]
         for part in (fresh, messages[known + len(fresh) :]):
-            for message in shown_to(model, part, body_of):
-                found = (message,) if message.role != "round" else round_messages(message.text, model.name)
-                shown.extend(found)
-                size += sum([len(one.body) for one in found])
+            for message in part:
+                if message.role == "round":
+                    found = round_messages(message.text, model.name)
+                    shown.extend(found)
+                    size += sum([len(one.body) for one in found])
+                    continue
+                if message.pictures:
+                    (message,) = shown_to(model, (message,), body_of)
+                shown.append(message)
+                size += len(message.source or message.text)
             # the bytes of pictures are not kept
             if part is fresh and fresh and not any(message.pictures for message in fresh):
                 self._model, self._begin = model, messages[:stable]
@@ -310,6 +316,18 @@ def no_text(place: StoredText) -> str | None:
     return None
 
 
+def noting(texts: Texts, erased: list[StoredText]) -> Texts:
+    """Return *texts*, noting which of them were erased."""
+
+    def read(place: StoredText) -> str | None:
+        text = texts(place)
+        if text is None:
+            erased.append(place)
+        return text
+
+    return read
+
+
 class SpokenItems:
     """
     A conversation's items as messages, each made once however often the conversation is told.
@@ -343,12 +361,7 @@ class SpokenItems:
         if known == len(items):
             return self._said, self._size
         erased: list[StoredText] = []
-
-        def read(place: StoredText) -> str | None:
-            text = texts(place)
-            erased.extend([place] if text is None else [])
-            return text
-
+        read = noting(texts, erased)
         fresh = [said for item in items[known:] if (said := _spoken(item, read, model)) is not None]
         told, size = (*self._said, *fresh), self._size + sum(message.size for message in fresh)
         if not erased:
@@ -358,16 +371,18 @@ class SpokenItems:
 
 def _spoken(item: Item, texts: Texts, model: str) -> PromptMessage | None:
     """Return an item as a message; None for a turn in which nothing was said."""
+    text = _text_of(item, texts)
     if item.role == "round":
-        return PromptMessage("round", _text_of(item, texts))
-    message = RoundMessage.by(item, texts).message(model)
-    shown = tuple(Picture(piece.picture) for piece in item.pieces if piece.picture is not None)
-    return replace(message, pictures=shown) if message is not None and shown else message
+        return PromptMessage("round", text)
+    if item.role == "assistant":
+        return RoundMessage.by(item, texts).message(model)
+    shown = tuple([Picture(piece.picture) for piece in item.pieces if piece.picture is not None])
+    return PromptMessage(item.role, text, call_id=item.call, pictures=shown)
 
 
 def _text_of(item: Item, texts: Texts) -> str:
     data = item.role == "user" and not item.run  # of a result, where nothing may open a section
-    return "".join(piece_text(piece, texts, data=data) for piece in item.pieces)
+    return "".join([piece_text(piece, texts, data=data) for piece in item.pieces])
 
 
 def piece_text(piece: Piece, texts: Texts, *, data: bool) -> str:

@@ -107,8 +107,14 @@ def _below(
     return [part for item in found for part in _forms(item, root)]
 
 
+PLAIN = frozenset((int, float, bool, type(None)))
+"""Types of values of JSON in which there is no text."""
+
+
 def marks_in(value: object) -> Iterator[str]:
     """Yield the marks in *value*, wherever in it."""
+    if type(value) in PLAIN:
+        return
     if isinstance(value, str):
         if _MARK.fullmatch(value):
             yield value
@@ -131,6 +137,8 @@ def texts_in(secret: object) -> Iterator[str]:
 
 def revealed(value: Any, secrets: Mapping[str, Any]) -> Any:
     """Return *value* with the secrets in the place of their marks; a mark of none stays."""
+    if type(value) in PLAIN:
+        return value
     if isinstance(value, str):
         return secrets.get(value, value) if _MARK.fullmatch(value) else value
     if isinstance(value, Mapping):
