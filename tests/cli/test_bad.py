@@ -123,7 +123,27 @@ def test_run_refuses_what_it_cannot_use_before_anything_starts(
         (("run", "-"), "the objective is empty"),
         (("run", "x", "--modle", "offline"), "No such option"),
         (("run", "x", "--max-steps", "five"), "'five' is not a valid integer"),
-        (("run", "x", "--journal", ""), "--journal: expected a file name"),
+        *(
+            ((*line.split(), ""), f"{line.split()[-1]}: expected a file name")
+            for line in (
+                *(
+                    "verify --heads",
+                    "verify --public-key",
+                    "heads --sign",
+                    "export --redact",
+                    "export --output",
+                ),
+                *(
+                    "run x --journal",
+                    "run x --workflow",
+                    "run x --output",
+                    "run x --policy",
+                    "run x --document",
+                ),
+                *("run x --prompt-template", "run x --output-schema", "fork x --prompt-template"),
+                *("bisect a b --other", "diff a b --other", "trace --output"),
+            )
+        ),
         (("run", "list", "it's", "all"), """put it in quotes: 'list it'"'"'s all'"""),
         (("resume",), "Missing argument 'RUN'"),
         (("resume", "x", "--outcome", "maybe"), "'maybe' is not one of"),
@@ -285,10 +305,11 @@ def test_a_reader_that_has_gone_is_no_error(shell: Shell, command: str) -> None:
         assert word not in err
 
 
-def test_output_on_a_full_device_is_one_line(shell: Shell) -> None:
+@pytest.mark.parametrize("words", ["export", "", "--help", "--version", "runs --help"])
+def test_output_on_a_full_device_is_one_line(shell: Shell, words: str) -> None:
     shell.run()
     with open("/dev/full", "wb") as full:
-        command = [sys.executable, "-m", "paor", "export"]
+        command = [sys.executable, "-m", "paor", *words.split()]
         done = subprocess.run(command, cwd=shell.folder, stdout=full, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 2
     assert done.stderr == b"paor: the output cannot be written (No space left on device)\n"

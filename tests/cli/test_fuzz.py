@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from paor.audit import Coverage
+
 from ..support.cli_support import Shell
 
 SHOP = """
@@ -85,6 +87,17 @@ def test_the_shipped_engine_is_fuzzed_without_an_app(shell: Shell) -> None:
     assert one.json["found"] is None and one.json["seed"] == 5 and one.json["rows"] > 0
     assert one.json["covered"]["without_success"]["notes.delete"] == "never called"
     assert "no success" in shell("fuzz", "--examples", "1", "--seed", "5").out
+
+
+def test_what_is_covered_is_a_share_of_what_runs_of_its_modes_can_take(shell: Shell, shop: str) -> None:
+    """Rows of other modes are named apart, and no search over these could take them."""
+    words = ("--app", f"{shop}:Repaired", "--examples", "1", "--seed", "5")
+    covered = shell("fuzz", *words, "--json").json["covered"]
+    names = {row.name for row in Coverage.empty().rows}
+    could = names - set(covered["of_other_modes"])
+    assert covered["of_other_modes"] and set(covered["never_taken"]) < could < names
+    taken = len(could) - len(covered["never_taken"])
+    assert covered["rows_percent"] == taken * 1000 // len(could) / 10
 
 
 @pytest.mark.whole

@@ -28,11 +28,14 @@ def test_A167_the_documents_snippets_are_valid(shell: Shell, name: str) -> None:
     assert shell.files() == {name}
 
 
-def test_A167_a_good_plan_says_what_it_is(shell: Shell) -> None:
+def test_A167_a_good_plan_says_what_it_is(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line, exit code 0."""
     shell.write("plan.yaml", GOOD)
     said = shell("validate", "plan.yaml")
     assert (said.code, said.out) == (0, "plan.yaml: a plan with 1 step, ok\n")
+    with monkeypatch.context() as without:
+        without.setattr("sqlite3.connect", None)
+        assert shell("validate", "plan.yaml").code == 0, "without an engine, which has a journal"
     assert shell("validate", "plan.yaml", "--kind", "plan").code == 0
     assert (
         shell("validate", "-", stdin=b"\xef\xbb\xbf" + GOOD.encode()).out

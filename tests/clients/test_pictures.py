@@ -84,6 +84,10 @@ REFUSALS = (
     (400, "messages[1].content must be a string"),
     (422, "Failed to deserialize: messages[1]: unknown variant `image_url`, expected `text`"),
     (500, "image input is not supported - hint: you may need to provide the mmproj"),
+    (400, "This model cannot process images."),
+    (400, "Invalid request: images are not supported by this model (bad format of messages[1])"),
+    (400, "Image processing is not supported for this model"),
+    (422, "The model does not support processing image content"),
 )
 
 
@@ -106,6 +110,8 @@ def test_how_servers_refuse_pictures_is_understood(status: int, words: str) -> N
         "Invalid image data: the image is truncated.",
         "You uploaded an unsupported image. Please make sure your image is of a supported format.",
         "Image does not match the provided media type image/jpeg",
+        "The server does not support image format image/tiff",
+        "image format is not supported; images of at most 20 MB are processed",
     ],
 )
 @pytest.mark.parametrize("status", [400, 500])

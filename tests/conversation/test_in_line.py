@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, ScriptedModel, Task
-from paor.errors import ConversationBusy, KeyConflict, LeaseLost
+from paor import Engine, Journal, ModelCall, Reply, ScriptedModel, Task
+from paor.errors import ConversationBusy, Erased, KeyConflict, LeaseLost
 from paor.worker import Worker
 
 from ..support.inside import RunQueue, line_bytes
@@ -58,7 +58,18 @@ def test_rounds_are_driven_in_the_order_in_which_they_were_submitted(tmp_path: P
 FILE = "after: {action: 'orders/find', input: {order_id: '${transcript[0].content} then ${query}'}}"
 """A workflow file, which is told what was said as its own variable."""
 
-EACH: dict[str, dict[str, Any]] = {**MODES, "file": {"workflow": FILE}}
+INIT = """
+init: {first: '${transcript[0].content}', mine: theirs}
+skipped: {when: 'transcript == []', action: 'orders/find', input: {order_id: '${mine}'}}
+after: {action: 'orders/find', input: {order_id: '${first}, ${mine}'}}
+"""
+"""One whose variables, and whose first task, depend on that."""
+
+EACH: dict[str, dict[str, Any]] = {
+    **MODES,
+    "file": {"workflow": FILE},
+    "init": {"workflow": INIT, "variables": {"mine": "ours"}},
+}
 
 
 @pytest.mark.parametrize("mode", EACH)
@@ -125,6 +136,9 @@ def test_a_later_round_that_is_started_again_with_its_key_is_the_same_start(
         )
         begun = starts[0]("Say b", queue=True, **own).run_id
         assert starts[0]("Say b", queue=True, **own).run_id == begun
+        if "workflow" in own:
+            with pytest.raises(KeyConflict, match="with other flow;"):
+                starts[0]("Say b", queue=True, **own | {"variables": {"mine": "another"}})
         work(host)
         assert host.journal.spec(begun).language == "French"
         for start in starts:
@@ -193,6 +207,23 @@ def test_what_waits_for_a_run_comes_up_when_that_has_ended(
         holds(host.journal)
 
 
+def test_what_waits_for_a_run_is_found_by_an_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each end of a run asks for it, however many wait for people or are claimed."""
+    with desk(tmp_path / "runs.db") as host:
+        host.submit("Say a")
+        backend, asked = host.journal.store.backend, list[tuple[str, Any]]()
+        query = backend.query
+
+        def heard(sql: str, values: Any) -> Any:
+            asked.append((sql, values))
+            return query(sql, values)
+
+        monkeypatch.setattr(backend, "query", heard)
+        RunQueue(backend).let_on("a run")
+        sql, values = next(given for given in asked if "reason IN" in given[0])
+        assert "USING INDEX queue_reason" in str(query(f"EXPLAIN QUERY PLAN {sql}", values))
+
+
 def test_a_run_that_stands_in_for_a_failed_one_is_waited_for(tmp_path: Path) -> None:
     """What waits for the first of both comes up at the end of the second."""
     with desk(
@@ -245,6 +276,43 @@ def test_what_a_driver_that_died_has_not_let_on_comes_up(
         assert host.result(last).answer == "More."
 
 
+class Watched(Clerk):
+    """A model that has a worker look at the line before its first answer."""
+
+    line: Engine
+
+    def ask(self, call: ModelCall) -> Reply:
+        """Answer."""
+        if not self.calls:
+            asyncio.run(self._look())
+        return super().ask(call)
+
+    async def _look(self) -> None:
+        """Work until the worker has said why the round in line does not begin."""
+        worker, queue = Worker(self.line), RunQueue(self.line.journal.store.backend)
+        working = asyncio.create_task(worker.run())
+        while not any(row.reason for row in queue.rows()):
+            await asyncio.sleep(0.01)
+        worker.drain()
+        await working
+
+
+def test_a_round_behind_one_that_is_driven_is_looked_at_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That one is in no queue, and its driver may die after its end, and before it has let the line on."""
+    monkeypatch.setattr(RunQueue, "let_on", lambda *_: None)
+    monkeypatch.setattr(RunQueue, "prune", lambda _: None)
+    model = Watched()
+    with desk(tmp_path / "runs.db", model) as host, desk(tmp_path / "runs.db") as model.line:
+        stream = host.stream("Say a", conversation="c")
+        next(stream)
+        last = model.line.submit("Say b", conversation="c", queue=True).run_id
+        assert len(list(stream)) > 1 and not ready(host)[last]
+        work(model.line)
+        assert model.line.result(last).answer == "You said: Say b"
+
+
 def test_a_round_that_another_driver_has_taken_over_is_not_begun(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,6 +357,28 @@ def test_a_line_goes_on_behind_a_round_that_is_erased(case: str, tmp_path: Path)
         work(host)
         assert [host.result(run_id).answer for run_id in runs] == ["You said: Say 0", "You said: Say 1"]
         assert host.journal.spec(runs[1]).earlier[-1].runs == (runs[0],) and "pay" not in model.told()
+        holds(host.journal)
+
+
+@pytest.mark.parametrize("place", ["c", None])
+def test_a_line_goes_on_behind_a_round_of_which_a_part_is_erased_that_its_resume_needs(
+    place: str | None, tmp_path: Path
+) -> None:
+    """Nobody can end that round any more, not even as cancelled. What else is erased of it lets it go on, and keeps it in its place."""
+    with asking(tmp_path / "runs.db") as host:
+        first = host.submit("Say pay", conversation=place).run_id
+        last = host.submit("Say more", conversation="c", queue=True, after=first).run_id
+        work(host)
+        rows = host.journal.transitions(first)
+        host.journal.erase(first, payloads=[rows[0].outcome["reply"]["n"]], force=True)
+        work(host)
+        assert host.journal.run(first).conversation == place and host.journal.spec(last).in_line
+        host.journal.erase(first, payloads=[rows[0].change["n"]], force=True)
+        with pytest.raises(Erased):
+            host.cancel(first)
+        host.model = Clerk()
+        work(host)
+        assert host.result(last).answer == "You said: Say more"
         holds(host.journal)
 
 

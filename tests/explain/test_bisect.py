@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -305,9 +306,12 @@ def test_each_place_at_which_two_specs_differ_is_named_once_and_all_of_them_make
         mixed = place.put(mixed, place.right)
     assert list(spec_places(mixed, two)) == [] and list(spec_places(two, two)) == []
     assert len({place.name for place in places}) == len(places)
-    values = one.model_copy(update={"values": {"a": 1, "b": None}})
-    more = values.model_copy(update={"values": {"a": 2, "b": None}})
-    assert [place.put(values, place.right).values for place in spec_places(values, more)] == [more.values]
+    held = [one.model_copy(update={"values": values}) for values in ({"b": None}, {"a": 1}, {"a": None}, {})]
+    for before, after in permutations(held, 2):
+        made = before
+        for place in spec_places(before, after):
+            made = place.put(made, place.right)
+        assert made == after
     named = {part.name.partition(":")[0] for part in parts_between(one, two) if part.cause != "machine"}
     hosts = {"host_machine", "phase_tools", "machine", "fingerprints"}
     assert named - hosts == {place.name for place in places} - hosts
@@ -489,9 +493,11 @@ def test_long_texts_are_shown_from_where_two_runs_part(place: str, tmp_path: Pat
 def test_two_texts_that_differ_are_shown_as_two_lines_that_differ(
     same: str, times: int, one: str, two: str
 ) -> None:
-    """However long what they have in common is; blanks count as one."""
-    texts = [" ".join((same * times + end).split()) for end in (one, two)]
-    lines = apart(same * times + one, same * times + two)
-    assert (lines[0] != lines[1]) is (texts[0] != texts[1])
+    """However long what they have in common is; blanks count as one where something else differs."""
+    before, after = same * times + one, same * times + two
+    texts = [" ".join(text.split()) for text in (before, after)]
+    lines = apart(before, after)
+    assert (lines[0] != lines[1]) is (before != after)
     assert all(len(line) <= 163 and "\n" not in line for line in lines)
-    assert max(map(len, texts)) > 120 or [*lines] == texts
+    assert max(map(len, texts)) > 120 or texts[0] == texts[1] or [*lines] == texts
+    assert apart(1, "1") == ("1", "'1'")

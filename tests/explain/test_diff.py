@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paor import Engine, Journal, Limits, Policy, Reply, ScriptedModel, Tool, Usage, diff, tool
-from paor.audit import RunDiff
+from paor.audit import RunDiff, bisect_runs
 from paor.errors import ToolError, UnknownRun, UsageError
 from paor.testing import SeededIds, SteppingClock
 
@@ -387,3 +387,25 @@ def test_any_single_change_is_the_cause_that_is_named(change: tuple[str, dict[st
     assert not found.identical
     assert found.cause == cause, found
     assert seq is None or found.seq == seq, found
+
+
+@pytest.mark.parametrize("changed", ["description", "parameters"])
+def test_tools_that_a_provider_alone_is_told_of_make_two_runs_part(changed: str, tmp_path: Path) -> None:
+    """No prompt holds them: a difference in them is that of the request, and not the model's."""
+
+    def native(says: str, **more: Any) -> tuple[Journal, str]:
+        given = {"description": "Read.", "parameters": {"type": "object"}, "effect": "read", **more}
+        tools = [Tool("notes.read", run=lambda: "nothing", **given)]
+        path = tmp_path / f"{says}.db"
+        with Engine(ScriptedModel([says]), tools, path, builtins=False, profile="native") as host:
+            return Journal(path, read_only=True), host.run("Read").run_id
+
+    other = {"description": "Read a page.", "parameters": {"type": "object", "maxProperties": 0}}[changed]
+    (journal, good), (theirs, bad) = native("Yes"), native("No", **{changed: other})
+    with journal, theirs:
+        found = diff(journal, good, bad, theirs)
+        assert (found.seq, found.cause, found.parts) == (0, "config", ("tools: notes.read",))
+        assert found.field == "request.tools.notes_read" and found.left.text != found.right.text
+        bisected = bisect_runs(journal, good, bad, theirs)
+        assert bisected.seq == 0
+        assert [(part.part, part.name) for part in bisected.parts] == [("tool schema", "notes.read")]

@@ -128,6 +128,8 @@ HOLDING: dict[str, list[Any]] = {
     "workflow": [
         f"after: {{action: 'orders/find', input: {{order_id: '{LONE}'}}}}",
         {"after": {"action": LONE}},
+        f"{LONE}.yaml",
+        Path(f"{LONE}.yaml"),
     ],
     "variables": [{"a": LONE}, {"a": {LONE: 1}}, {LONE: 1}],
     "output_type": [LONE, {"type": "object", "description": LONE}, ONE_OF],

@@ -14,7 +14,20 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, Limits, Policy, Result, ScriptedModel, Task, Tool, ToolContext, replay, tool
+from paor import (
+    Engine,
+    InstructionsContext,
+    Journal,
+    Limits,
+    Policy,
+    Result,
+    ScriptedModel,
+    Task,
+    Tool,
+    ToolContext,
+    replay,
+    tool,
+)
 from paor.errors import AlreadyAnswered, InvalidAnswer, UsageError
 from paor.otel import trace_of
 from paor.testing import call_tools, step
@@ -267,10 +280,6 @@ def test_what_cannot_be_a_tool_is_refused(name: str, description: str, options: 
         clerk.as_tool(name, description, **options)
 
 
-def failing(_: Any) -> str:
-    raise ValueError("no instructions today")
-
-
 class Unpriced(ScriptedModel):
     """A model whose price nobody knows."""
 
@@ -291,7 +300,6 @@ UNUSABLE: list[dict[str, Any]] = [
     {"task_type": "unknown"},
     {"limits": {"max_steps": -1}},
     {"limits": {"most_steps": 1}},
-    {"instructions": failing},
     {"instructions": 5},
     {"prompt_template": "{{KEY:NOTHING}}"},
     {"workflow": "after: {action: bank.rob}"},
@@ -318,6 +326,22 @@ def test_what_no_run_could_be_started_with_is_refused_when_the_tool_is_made(opti
         with pytest.raises(UsageError) as by_tool:
             clerk.as_tool("clerk", "Pays.", **options)
         assert str(by_tool.value) == str(by_run.value)
+
+
+def test_functions_that_give_instructions_are_called_for_runs_alone() -> None:
+    """Nothing is known of a run when the tool is made: no question to the host's tables, and no failure of these."""
+    asked: list[str] = []
+
+    def ours(start: InstructionsContext) -> str:
+        asked.append(start.objective)
+        return "Be exact."
+
+    with engine(["Done."], [], instructions=ours) as clerk:
+        made = clerk.as_tool("clerk", "Looks.", instructions=ours)
+        assert asked == []
+        with engine(asks("clerk", objective="Look"), [made]) as desk:
+            assert desk.run("Have it seen").state == "Done"
+            assert asked == ["Look"] * 2
 
 
 def test_a_tool_is_made_without_what_its_caller_brings(tmp_path: Path) -> None:

@@ -231,9 +231,16 @@ def test_the_calls_of_a_turn_share_what_is_left() -> None:
     assert all("[Cut: the first 1," in text for text in texts)
 
 
+@pytest.mark.parametrize("own", [None, ["notes.page"]], ids=["usual", "own"])
 @pytest.mark.parametrize("way", ["fork", "resume"])
-def test_a_model_with_a_smaller_context_goes_on_within_it(tmp_path: Path, way: str) -> None:
-    """Its first request is cut, the next row records the same cut, and a document that it is not shown can be read with a tool."""
+def test_a_model_with_a_smaller_context_goes_on_within_it(
+    tmp_path: Path, way: str, own: list[str] | None
+) -> None:
+    """
+    Its first request is cut, and the next row records the same cut.
+
+    A document that it is not shown can be read with a tool, unless the run has named its tools.
+    """
     path = tmp_path / "runs.db"
     stops = {"dies": way == "resume"}
 
@@ -252,7 +259,7 @@ def test_a_model_with_a_smaller_context_goes_on_within_it(tmp_path: Path, way: s
     limits = Limits(max_steps=20)
     with Engine(big, [page], path, limits=limits) as engine:
         try:
-            run_id = engine.run("Read", documents=inputs).run_id
+            run_id = engine.run("Read", documents=inputs, tools=own).run_id
         except Lost:
             run_id = engine.journal.runs()[0].run_id
         at = [row.seq for row in engine.journal.transitions(run_id) if row.trigger == "proceed"][-1]
@@ -267,7 +274,7 @@ def test_a_model_with_a_smaller_context_goes_on_within_it(tmp_path: Path, way: s
     first, second = (flat(call) for call in small.calls[:2])
     assert second[: len(first)] == first, "between two cuts the requests grow"
     assert "4711" not in str(first[:2])
-    assert "document_extract" in [offered.name for offered in small.calls[0].tools]
+    assert ("document_extract" in [offered.name for offered in small.calls[0].tools]) == (own is None)
 
 
 def flat(call: ModelCall) -> list[tuple[str, str]]:

@@ -392,6 +392,28 @@ class Raising:
         raise ZeroDivisionError("nothing will do\nat all")
 
 
+class Speechless(Exception):
+    """An error that has no words."""
+
+    def __str__(self) -> str:
+        raise ZeroDivisionError
+
+
+class Nameless(type):
+    """The type of a type that has no name."""
+
+    def __repr__(cls) -> str:
+        raise Speechless
+
+
+class Unspeakable(metaclass=Nameless):
+    """A type of which nothing can be said."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        raise Speechless
+
+
 def test_a_validator_of_the_type_is_checked_when_the_value_is_made(tmp_path: Path) -> None:
     """Of a run that was driven without it: that stays Done, and its answer can be had as data; another type is refused alike."""
     schema = TypeAdapter(Even).json_schema()
@@ -405,7 +427,7 @@ def test_a_validator_of_the_type_is_checked_when_the_value_is_made(tmp_path: Pat
         with pytest.raises(InvalidOutput, match="Invoice"):
             own.result(row.run_id, Invoice)
         text: Any = "Invoice"  # of which pydantic would make a type
-        with pytest.raises(UsageError, match="it is a text"):
+        with pytest.raises(UsageError, match=r"output_type 'Invoice' cannot be used .it is a text."):
             own.result(row.run_id, text)
 
 
@@ -417,6 +439,7 @@ def test_a_validator_of_the_type_is_checked_when_the_value_is_made(tmp_path: Pat
         ({"output_type": Annotated[str, Field(pattern="(")]}, "has no JSON Schema"),
         ({"output_type": Raising}, "has no JSON Schema .nothing will do.;"),
         ({"output_type": "Invoice"}, "output_type 'Invoice' has no JSON Schema .it is a text."),
+        ({"output_type": Unspeakable}, "output_type Nameless has no JSON Schema .Speechless.;"),
         ({"output_type": {"type": "nothing"}}, "output_type: "),
         ({"output_type": {"$ref": "http://example.org/x.json"}}, "output_type: "),
         ({"output_type": Invoice, "final_format": "md"}, "final_format formats a text"),

@@ -6,6 +6,7 @@ import sys
 from types import FrameType
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,13 +66,14 @@ def test_rounds_are_told_and_pictures_put_into_words() -> None:
     assert [message.body for message in told][2:] == [f"a picture\n{NOT_SHOWN}", "Go", "Gone"]
 
 
-def test_a_request_costs_the_same_however_long_its_conversation_is() -> None:
-    """Counted in bytecodes."""
+@pytest.mark.parametrize("model", MODELS, ids=["blind", "sees"])
+def test_a_request_costs_the_same_however_long_its_conversation_is(model: Any) -> None:
+    """Counted in bytecodes; a picture is shown anew, and nothing else behind it."""
 
     def cost(length: int) -> int:
-        begin = (PromptMessage("user", "words"),) * length
+        begin = (KINDS[2], *(PromptMessage("user", "words"),) * length)
         kept, count = ShownMessages(), 0
-        kept.of(MODELS[0], begin, length, lambda place: None)
+        kept.of(model, begin, length + 1, lambda place: PNG)
 
         def trace(frame: FrameType, event: str, arg: Any) -> Any:
             nonlocal count
@@ -81,7 +83,7 @@ def test_a_request_costs_the_same_however_long_its_conversation_is() -> None:
         before = sys.gettrace()
         sys.settrace(trace)
         try:
-            kept.of(MODELS[0], (*begin, KINDS[1]), length + 1, lambda place: None)
+            kept.of(model, (*begin, KINDS[1]), length + 2, lambda place: PNG)
         finally:
             sys.settrace(before)
         return count

@@ -26,6 +26,7 @@ from paor import (
     ScriptedModel,
     Tool,
     replay,
+    tool,
 )
 from paor.audit import Transition, TrialFinding, backtest, bisect, bisect_runs
 from paor.errors import JournalDamaged, UsageError
@@ -353,7 +354,7 @@ def test_a_result_counts_for_the_very_call_alone(tmp_path: Path) -> None:
         found = tried(seen, required("specify", first_page)(seen.journey.options))
     assert [(item.kind, item.seq, item.was, item.now) for item in found] == [
         ("decides", 1, "specify to Executing", "refuse to Observing"),
-        ("unknown", 2, "notes.read", "notes.read"),
+        ("unknown", 2, "notes.read", "notes.read, asked otherwise"),
     ]
 
 
@@ -450,6 +451,51 @@ def test_what_an_engine_never_lets_happen_is_tried(name: str, few: list[Recordin
         assert all(item.now == f"{refusal}Done without ever {name}" for item in found)
         refused += len(ends)
     assert 0 < refused < len(few)
+
+
+@tool("notes.mail", effect="once")
+def mail() -> str:
+    """Mail."""
+    return "mailed"
+
+
+@tool("notes.look", effect="read")
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+class AsRecorded(NamedTuple):
+    """Settings as they were recorded, with the functions of a machine, and what never happens."""
+
+    machine: Machine
+    never: Any
+    model: Any = None
+
+    def trial_spec(self, spec: Any) -> Any:
+        """Return *spec*."""
+        return spec
+
+    def machine_for(self, spec: Any) -> Machine | None:
+        """Return the machine where the run has one."""
+        return self.machine if spec.host_machine else None
+
+
+def test_a_fork_is_held_to_what_never_happens_by_its_own_machine() -> None:
+    """A guard that its machine has for looks alone says nothing of a mail; its parent's machine has no such guard."""
+    machine = Machine.standard().require("specify", always, tool="notes.look")
+    model: list[Any] = [call_tools(step("notes.mail")), "Mailed."]
+    with Journal(":memory:", "off") as journal:
+        parent = Engine(ScriptedModel(model), [mail, look], journal, builtins=False).run("Mail")
+        host = Engine(ScriptedModel(model), [mail, look], journal, builtins=False, machine=machine)
+        fork = host.fork(parent.run_id, 0, current=True).run_id
+        refusing = Engine(
+            Silent([]), [mail, look], journal, machine=machine, never=["Done without ever always"]
+        )
+        tries = AsRecorded(machine, refusing.never)
+        (found,) = backtest(tries, journal, [journal.run(fork)])
+        assert (found.kind, found.row, found.was) == ("decides", "Reviewing.finish", "finish to Done")
+        assert "Done without ever always" in found.now
 
 
 def rated(rate: int, guard: Callable[[GuardContext], bool]) -> dict[str, Any]:

@@ -33,6 +33,7 @@ if not temporal_missing():
     from temporalio.worker import Replayer
 
     from paor.temporal import DriveRun, TemporalWorker
+    from paor.worker import temporal as temporal_room
     from paor.worker import temporal_workflow
     from paor.worker.temporal import client_of_environment
 
@@ -552,6 +553,29 @@ def test_a_run_that_somebody_else_drives_is_left_to_him(place: Place) -> None:
         await replayed(await place.history(run_id))
 
     play(work())
+
+
+@pytest.mark.whole
+def test_a_round_in_line_waits_for_its_turn(
+    place: Place, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is wrong with it: it is tried again, and no log calls that an error."""
+    monkeypatch.setattr(temporal_room, "REST_S", 0.2)
+
+    async def work() -> None:
+        host = place.engine(policy=ASKED)
+        first = host.submit("Pay", conversation="c").run_id
+        last = host.submit("Pay", conversation="c", queue=True).run_id
+        async with place.worker(place.engine(policy=ASKED)):
+            await place.waits(first)
+            assert await place.failure(last) == "ConversationBusy"
+            await host.aresume(first, answer={"approve": True})
+            await place.ended(last)
+        assert place.paid() == [first] and host.journal.spec(last).follows == first
+        await replayed(await place.history(last))
+
+    play(work())
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 # -- what lasts --------------------------------------------------------------------------------------------------------

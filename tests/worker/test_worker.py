@@ -364,6 +364,25 @@ def test_a_workflow_whose_task_somebody_else_drives_is_looked_at_soon(opened: Ca
     assert host.result(run_id).state == "Done" and paid() == [its_run]
 
 
+@pytest.mark.parametrize("of", ["a run", "a task"])
+def test_what_takes_its_answer_is_looked_at_within_a_lease(of: str, opened: Callable[..., Engine]) -> None:
+    """Whoever drives it on may die at once: until then it was looked at once an hour, and so was the workflow that waits for it."""
+    host, other = opened(policy=ASKED), opened(policy=ASKED)
+    task = of == "a task"
+    run_id = (host.submit_workflow("Pay one", tasks=TASKS[:1]) if task else host.submit("Pay")).run_id
+    assert work(host) == 1
+    waiting = host.result(run_id).waiting_for
+    assert waiting is not None
+    asks = runs_by_task(host, run_id)[1].run_id
+    driving = host.resume_stream(asks, question=waiting.id, answer={"approve": True}, on_close="stop")
+    assert any(event.kind == "transition" for event in driving)
+    (row,) = rows_of(host)
+    assert row.run_id == run_id and (row.ready_at or 0) <= queue_of(host).now_us() + 30_000_000
+    assert len(list(driving)) > 1
+    work(other)
+    assert host.result(run_id).state == "Done" and paid() == [asks] and rows_of(host) == []
+
+
 def test_a_workflow_that_is_cancelled_ends_with_its_tasks(opened: Callable[..., Engine]) -> None:
     """While a task of it waits."""
     host = opened(policy=ASKED)
@@ -651,6 +670,25 @@ def test_a_run_that_kills_its_workers_is_held_back(
     healthy = start_worker(tmp_path, place, "--until-idle", "--quiet")
     healthy.communicate(timeout=60)
     assert host.result(run_id).state == "Done" and paid() == [run_id]
+
+
+def test_a_run_is_released_that_is_queued_and_no_other(
+    opened: Callable[..., Engine], place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """Of any other it is said that it is in no queue: no worker would take it up."""
+    shutil.copy(APP, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    host = opened()
+    run_id = host.run("Pay").run_id
+    words = ["worker", "--app", "shop_app:engine", "--journal", place, "--release"]
+    for _ in range(2):  # as long as nothing was ever queued, and then
+        assert main([*words, run_id]) == 2
+        said = capsys.readouterr()
+        assert said.out == "" and f"run {run_id} is in no queue" in said.err and said.err.count("\n") == 1
+        late = host.submit("Pay", not_before=datetime.now(UTC) + timedelta(hours=1)).run_id
+    assert main([*words, late]) == 0 and f"run {late}  comes up again" in capsys.readouterr().out
+    (_, row) = sorted(rows_of(host), key=lambda row: row.run_id)
+    assert (row.ready_at or 0) <= queue_of(host).now_us()
 
 
 def _ready_now(host: Engine) -> None:

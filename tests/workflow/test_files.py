@@ -112,3 +112,14 @@ def test_a_script_that_a_workflow_names_as_its_model_stands_there_too(places: Pa
         file = places / "flows" / f"{number}.yaml"
         file.write_text(json.dumps({"plan": {"input": {"model": f"script:{name}"}}}))
         assert end in ran(places, file)
+
+
+@pytest.mark.parametrize("given", ["text", "path"])
+def test_a_workflow_file_is_found_whose_name_is_no_utf_8(places: Path, given: str) -> None:
+    """As any file that the system has; what is wrong with it is said in words that can be written anywhere."""
+    name = os.fsdecode(bytes(places / "flows") + b"/caf\xe9.yaml")
+    os.close(os.open(os.fsencode(name), os.O_CREAT))
+    file: Any = name if given == "text" else Path(name)
+    assert ran(places, file) == "Done"
+    Path(name).write_bytes(b"\xe9")
+    assert ran(places, file).encode().endswith(b"caf?.yaml: is not UTF-8 text")

@@ -124,9 +124,10 @@ def _group() -> click.Group:
     import click
 
     from ..states.base.version import VERSION
-    from .support.options import SETTINGS
+    from .support import terminal as io
+    from .support.options import SETTINGS, Command
 
-    class Lazy(click.Group):
+    class Lazy(Command, click.Group):
         def list_commands(self, ctx: click.Context) -> list[str]:
             return list(COMMANDS)
 
@@ -167,6 +168,6 @@ def _group() -> click.Group:
         Audit:   paor verify, paor replay, paor why, paor diff, paor backtest, paor bisect
         """
         if context.invoked_subcommand is None:
-            click.echo(context.get_help())
+            io.say(context.get_help())
 
     return group

@@ -111,6 +111,11 @@ def _waits_s(runner: Runner, result: Result) -> float:
     )  # at the time itself it may not count yet
 
 
+def rests(runner: Runner, busy: ConversationBusy) -> bool:
+    """Return whether nobody drives the round that another one waits for: it waits for a person, or in line itself."""
+    return busy.status == "waiting" or runner.journal.reader.spec(busy.run_id).in_line
+
+
 def got_to(runner: Runner, row: RunRow) -> int:
     """Return how far a run has got: the number of its newest row, with the rows of the runs that it has called."""
     below = called_runs(runner.journal.reader, row)

@@ -32,9 +32,9 @@ from ..fsm.engine import Engine
 from ..fsm.journal.rows import RunRow
 from ..fsm.journal.run_queue import Claim
 from ..fsm.runtime.result import Result
-from ..states.base.errors import JournalError, LeaseHeld, LeaseLost, PaorError, UsageError
+from ..states.base.errors import ConversationBusy, JournalError, LeaseHeld, LeaseLost, PaorError, UsageError
 from .base import BaseWorker
-from .driving import Options, drive, is_final, standing
+from .driving import Options, drive, is_final, rests, standing
 from .temporal_workflow import CANCEL, DRIVE, DRIVE_S, HEARTBEAT_S, Drive, DriveRun, Place
 
 LOGGER = logging.getLogger("paor.temporal")
@@ -44,6 +44,9 @@ TASK_QUEUE = "paor"
 
 LOOK_S = 1.0
 """Seconds between two looks: into the queue, where the database has told of nothing, and whether another driver has let go."""
+
+REST_S = 30.0
+"""Seconds between two looks whether the turn of a round has come that waits for one which nobody drives."""
 
 CONNECT_S, CONNECT_AGAIN_S = 10.0, 0.5
 """Seconds for which a worker that is started while Temporal is away tries to reach it, and between two tries."""
@@ -196,12 +199,10 @@ class TemporalWorker(BaseWorker):
                 return await asyncio.to_thread(self._noted, row, result)
             except (LeaseHeld, LeaseLost) as error:
                 delay_s = await asyncio.to_thread(self._held_s, place)
-                raise ApplicationError(
-                    "driven by another",
-                    type=type(error).__name__,
-                    next_retry_delay=timedelta(seconds=delay_s),
-                    category=ApplicationErrorCategory.BENIGN,
-                ) from None
+                raise _not_now("driven by another", error, delay_s) from None
+            except ConversationBusy as busy:
+                rest = await asyncio.to_thread(rests, self._runner, busy)
+                raise _not_now("waits in line", busy, REST_S if rest else LOOK_S) from None
 
     @contextmanager
     def _by_name(self, run_id: str) -> Iterator[None]:
@@ -241,6 +242,16 @@ class TemporalWorker(BaseWorker):
         """Ask a run to stop."""
         with self._by_name(place.run_id):
             await self.engine.acancel(place.run_id)
+
+
+def _not_now(words: str, error: PaorError, delay_s: float) -> ApplicationError:
+    """Return what Temporal is told of a run that cannot be driven yet: nothing is wrong with it."""
+    return ApplicationError(
+        words,
+        type=type(error).__name__,
+        next_retry_delay=timedelta(seconds=delay_s),
+        category=ApplicationErrorCategory.BENIGN,
+    )
 
 
 def _without_words(error: Exception) -> ApplicationError:

@@ -16,7 +16,7 @@ from ..fsm.journal.run_queue import Claim
 from ..fsm.runtime.result import Result
 from ..states.base.errors import ConversationBusy, JournalBusy, JournalError, LeaseHeld, LeaseLost, PaorError
 from .base import BaseWorker, check_count
-from .driving import LOOK_AGAIN_S, Options, drive, got_to, is_final, place_of, standing
+from .driving import LOOK_AGAIN_S, Options, drive, got_to, is_final, place_of, rests, standing
 
 LOGGER = logging.getLogger("paor.worker")
 
@@ -196,8 +196,8 @@ class Worker(BaseWorker):
 
     def _wait_in_line(self, claim: Claim, busy: ConversationBusy) -> None:
         """Have a round come up when the one before it ends; that is looked at before only while somebody drives it, who may die."""
-        rests = busy.status == "waiting" or self._journal.reader.spec(busy.run_id).in_line
-        at = self._queue.now_us() + round((LOOK_AGAIN_S if rests else LOOK_S) * 1e6)
+        wait_s = LOOK_AGAIN_S if rests(self._runner, busy) else LOOK_S
+        at = self._queue.now_us() + round(wait_s * 1e6)
         self._queue.wait_for(claim, busy.run_id, at)
         if self._journal.reader.run(busy.run_id).status in ("done", "failed"):  # before the note
             self._queue.let_on(busy.run_id)

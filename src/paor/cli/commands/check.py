@@ -227,8 +227,10 @@ def validate(file: str, kind: Kind | None, app: str | None, journal: str) -> int
     """
     name = "standard input" if file == "-" else file
     text = standard_input(BYTES_MAX) if file == "-" else text_file(file, BYTES_MAX)
-    with engine_alone(app) as engine:
-        catalog = Catalog([tool.spec() for tool in engine.tools]) if app is not None else None
+    catalog = None
+    if app is not None:
+        with engine_alone(app) as engine:
+            catalog = Catalog([tool.spec() for tool in engine.tools])
     report = validated(text, kind=kind, tools=catalog)
     defects = [item.wire() for item in report.defects]
     errors, shown = sum(item.severity == "error" for item in report.defects), io.one_line(name)

@@ -126,6 +126,7 @@ def _covered(found: Found, modes: Sequence[str]) -> dict[str, Any]:
     """Return what a search over runs of *modes*, all without them, has covered; of a host's own machine no mode leaves out rows."""
     table = found.coverage
     missing, other = parted(table.missing_rows, modes)
+    could = len(table.rows) - len(other)
     own = [
         {
             "machine": one.name,
@@ -139,7 +140,7 @@ def _covered(found: Found, modes: Sequence[str]) -> dict[str, Any]:
         "families": found.families,
         "guards_percent": table.guards_percent,
         "requests": found.requests,
-        "rows_percent": table.rows_percent,
+        "rows_percent": (could - len(missing)) * 1000 // could / 10,
         "without_success": found.without_success,
         "never_taken": [row.name for row in missing],
         "of_other_modes": [row.name for row in other],
@@ -171,7 +172,7 @@ def _lines(data: Mapping[str, Any]) -> Iterator[str]:
     for table in own if own and not covered["rows_percent"] else [covered, *own]:
         pairs += [
             ("machine", table.get("machine", ""), ""),
-            ("rows taken", f"{table['rows_percent']:g} % of the table", ""),
+            ("rows taken", f"{table['rows_percent']:g} % of those that such runs can take", ""),
             ("guards", f"{table['guards_percent']:g} % of their values seen, true and false", ""),
             ("never taken", _names(table["never_taken"]), "dim"),
             ("other modes", _names(table.get("of_other_modes", ())), "dim"),

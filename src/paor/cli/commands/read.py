@@ -19,7 +19,7 @@ from ...states.run.labels import conversation_of, key_of, value_text
 from ...states.run.phase_names import PHASES
 from ..support import terminal as io
 from ..support.journals import ALONE, find_run, reading, short_id
-from ..support.options import METADATA, RUN, SINCE, app_option, command, file_name, option
+from ..support.options import METADATA, RUN, SINCE, app_option, command, option
 from ..support.run_text import question_line
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def _run_cells(journal: Journal, row: RunRow) -> list[io.Cell]:
 )
 @RUN
 @app_option("Compare with its prompts, schemas and policy.")
-@option("--repro FILE", "A case that paor fuzz has saved; its steps are repeated.", callback=file_name)
+@option("--repro FILE", "A case that paor fuzz has saved; its steps are repeated.")
 def replay(name: str | None, app: str | None, repro: str | None, journal: str) -> int:
     """
     Derive a run again from its recorded outcomes and compare every field with the record.

@@ -74,8 +74,12 @@ def worker(
     """
     if release is not None:
         with options.driving() as engine:
-            row = find_run(engine.journal, release)
-            RunQueue(engine.journal.store.backend).release(row.run)
+            row, queue = find_run(engine.journal, release), RunQueue(engine.journal.store.backend)
+            if not queue.has(row.run):
+                raise UsageError(
+                    f"run {row.run_id} is in no queue: it was not submitted, or it has ended; see: paor show {row.run_id}"
+                )
+            queue.release(row.run)
         return io.say_either({"released": row.run_id}, [f"run {row.run_id}  comes up again"])
     if listing:
         return _list(options)

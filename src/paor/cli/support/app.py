@@ -29,7 +29,7 @@ from ...tools.tool import Tool
 from . import terminal as io
 from .journals import busy_timeout_s, reading
 from .json_input import json_value, text_file
-from .options import app_option, journal_given, option, several
+from .options import app_option, file_name, journal_given, option, several
 
 
 @contextmanager
@@ -346,8 +346,9 @@ def _place_of(journal: str) -> str:
     return shown(journal) if is_address(journal) else os.path.realpath(journal)
 
 
-def _policy_file(_context: click.Context, _option: click.Parameter, file: str | None) -> Policy | None:
+def _policy_file(context: click.Context, option: click.Parameter, file: str | None) -> Policy | None:
     """Return the policy that a file holds; raise `UsageError` for one that cannot be used."""
+    file = file_name(context, option, file)
     return None if file is None else policy_of(json_value(text_file(file), file), file)
 
 

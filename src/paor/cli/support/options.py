@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -22,6 +22,15 @@ Decorator = Callable[[Callable[..., int]], Callable[..., int]]
 SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
 
 
+class Command(click.Command):
+    """A command whose help is output like any other."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments; ``--help`` and ``--version`` write here."""
+        with io.output():
+            return super().parse_args(ctx, args)
+
+
 def command(name: str, *examples: str) -> Callable[[Callable[..., int]], click.Command]:
     """
     Make a function a command with its examples and the options that all commands have.
@@ -33,10 +42,10 @@ def command(name: str, *examples: str) -> Callable[[Callable[..., int]], click.C
 
     def decorate(function: Callable[..., int]) -> click.Command:
         epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
-        made = click.command(name, epilog=epilog, context_settings=SETTINGS)(function)
+        made = click.command(name, cls=Command, epilog=epilog, context_settings=SETTINGS)(function)
         where = f"Journal file; default $PAOR_JOURNAL or {DEFAULT_JOURNAL}."
         usual = {"envvar": "PAOR_JOURNAL", "default": DEFAULT_JOURNAL}
-        option("--journal FILE", where, callback=file_name, is_eager=True, **usual)(made)
+        option("--journal FILE", where, is_eager=True, **usual)(made)
         what = "Print JSON, the same bytes for the same data."
         click.option("--json", is_flag=True, help=what, expose_value=False, callback=_keep_json)(made)
         return made
@@ -48,9 +57,12 @@ def _keep_json(context: click.Context, _option: click.Parameter, value: bool) ->
     context.meta["paor.json"] = value
 
 
-def file_name(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+Named = TypeVar("Named", str | None, tuple[str, ...])
+
+
+def file_name(context: click.Context, option: click.Parameter, value: Named) -> Named:
     """Refuse an empty name, as of a variable that was never set."""
-    if value == "":
+    if value == "" or (isinstance(value, tuple) and "" in value):
         raise click.UsageError(f"{option.opts[0]}: expected a file name")
     return value
 
@@ -75,12 +87,14 @@ def option(form: str, text: str, *name: str, **more: Any) -> Decorator:
         form: Its flag, and a placeholder if it has a value: ``--all``, ``--at SEQ``, or ``--app MODULE...`` where it is repeatable.
         text: Its help.
         name: Of the parameter, if that is another one.
-        more: What else `click.option` takes.
+        more: What else `click.option` takes; by default the name of a file must not be empty.
     """
     flag, _, placeholder = form.partition(" ")
     if not placeholder:
         return click.option(flag, *name, is_flag=True, help=text, **more)
     metavar, repeatable = placeholder.removesuffix("..."), placeholder.endswith("...")
+    if metavar.partition("|")[0] in ("FILE", "PEM"):
+        more = {"callback": file_name} | more
     return click.option(flag, *name, metavar=metavar, help=text, multiple=repeatable, **more)
 
 
@@ -157,4 +171,4 @@ REDACT = option(
 METADATA = option("--metadata K=V...", "What to find the run by; repeatable.", callback=pairs)
 QUIET = option("--quiet", "Tell nothing while the run is driven: no model, no progress.", "-q")
 OUTPUT = option("--output FILE", "Write there instead of to standard output.", callback=keep_journals)
-OTHER = option("--other FILE", "Journal of B, if it is another one.", is_eager=True, callback=file_name)
+OTHER = option("--other FILE", "Journal of B, if it is another one.", is_eager=True)

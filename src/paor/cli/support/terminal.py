@@ -59,7 +59,7 @@ def tell(*lines: str) -> None:
 def _write(stream: TextIO, lines: Sequence[str]) -> None:
     """Write lines without the keys of the environment, wherever in them one stands."""
     text = scrubber()("".join(f"{line}\n" for line in lines))
-    with _output():
+    with output():
         stream.write(text if coloured(stream) else click.unstyle(text))
         stream.flush()
 
@@ -106,7 +106,7 @@ _ESCAPED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud
 
 def say_bytes(data: bytes) -> None:
     """Write bytes to standard output as they are."""
-    with _output():
+    with output():
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -135,7 +135,8 @@ class OutputLost(Exception):
 
 
 @contextmanager
-def _output() -> Iterator[None]:
+def output() -> Iterator[None]:
+    """Raise `OutputLost` for what cannot be written, but where its reader has gone."""
     try:
         yield
     except BrokenPipeError:

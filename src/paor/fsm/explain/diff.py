@@ -26,7 +26,7 @@ from ..journal.payloads import content_key
 from ..journal.prompts import Known, prompt_places, told_messages
 from ..journal.reader import JournalReader, Readable, damage_told, reader_of
 from ..journal.rows import Transition
-from ..replay.comparison import apart, first_line
+from ..replay.comparison import apart, first_line, told_tools
 from ..replay.recorded_outcome import recorded_host, recorded_outcome
 from ..replay.restore import run_before
 from .divergence import (
@@ -191,6 +191,10 @@ def _first(one: Reader, two: Reader, shared: int) -> _Found | None:
             if not alike(*texts):
                 name = "request.prompt" if index + 1 == len(one.prompt(row)) else f"request.prompt[{index}]"
                 return _from_within(one, two, row, other, ({name: texts[0]}, {name: texts[1]}), judged=False)
+        if row.request.get("kind") == "turn":
+            offers = {"request.tools": one.offered(row)}, {"request.tools": two.offered(other)}
+            if not alike(*offers):
+                return _offered_otherwise(one, two, row, *offers)
         came = {"outcome": one.outcome_facts(row)}, {"outcome": two.outcome_facts(other)}
         if not alike(*came):
             return _asked_within(one, two, row, *came) or _from_outside(row, other, *came)
@@ -240,6 +244,18 @@ def _from_outside(row: Transition, other: Transition, one: dict[str, Any], two: 
     return _Found(row.seq, place, cause, detail, names=names)
 
 
+def _offered_otherwise(
+    one: Reader, two: Reader, row: Transition, left: dict[str, Any], right: dict[str, Any]
+) -> _Found:
+    """Return the difference of two turns whose providers were told of other tools; none of that is in a prompt."""
+    found = parts_between(*(side.journal.spec(side.part(row).run_id) for side in (one, two)))
+    named = ("tools", "policy", "task_type", "connections")
+    parts = tuple(part for part in found if part.name.partition(":")[0].partition(".")[0] in named)
+    names = ", ".join(part.name for part in parts) or "paor's own code"
+    cause, detail = parts[0].cause if parts else "code", f"asked with other tools because of {names}"
+    return _Found(row.seq, first_place(left, right), cause, detail, parts)
+
+
 def _asked_within(
     one: Reader, two: Reader, row: Transition, left: dict[str, Any], right: dict[str, Any]
 ) -> _Found | None:
@@ -247,7 +263,7 @@ def _asked_within(
     place = first_place(left, right)
     if not place[0].endswith(".prompt"):
         return None
-    specs = [side.journal.spec(part_with(side.parts, "first_seq", row.seq).run_id) for side in (one, two)]
+    specs = [side.journal.spec(side.part(row).run_id) for side in (one, two)]
     parts = tuple(part for part in parts_between(*specs) if part.cause == "prompt")
     names = ", ".join(part.name for part in parts)
     detail = f"{row.request.get('tool')} asked a model otherwise because of {names}"
@@ -403,7 +419,22 @@ class Reader:
         self.parts: tuple[SharedPart, ...] = journal.lineage(self.row.run)
         self.rows: list[Transition] = journal.transitions(self.row.run_id)
         self._prompts: Known = {}
+        self._offered: dict[str, Any] = {}
         self._ids = [part.run_id for part in self.parts]
+
+    def part(self, row: Transition) -> SharedPart:
+        """Return the part that a row belongs to."""
+        return part_with(self.parts, "first_seq", row.seq)
+
+    def offered(self, row: Transition) -> Any:
+        """Return what a provider was told of tools, by their names."""
+        run_id = self.part(row).run_id
+        if run_id not in self._offered:
+            try:
+                self._offered[run_id] = told_tools(self.journal.spec(run_id))
+            except Erased:
+                self._offered[run_id] = ERASED
+        return self._offered[run_id]
 
     def text(self, row: Transition, place: Any) -> str:
         """Return the text of a payload that a row refers to, without ids of the run."""

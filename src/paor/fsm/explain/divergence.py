@@ -129,7 +129,8 @@ def spec_places(left: Spec, right: Spec) -> Iterator[SpecPlace]:
             one, other = (
                 {key: getattr(side, key) for key in type(side).model_fields} for side in (one, other)
             )
-        elif name not in ("templates", "values"):
+        elif name not in ("templates", "values") or None in (*one.values(), *other.values()):
+            # where an entry may be null, None cannot stand for one that is not there
             yield SpecPlace(name, "", one, other)
             continue
         for key in dict.fromkeys((*one, *other)):

@@ -24,7 +24,10 @@ CREATE TABLE IF NOT EXISTS queue (
   reason TEXT
 )
 """
-QUEUE_INDEX = "CREATE INDEX IF NOT EXISTS queue_ready ON queue (ready_at, run)"
+QUEUE_INDEXES = (
+    "CREATE INDEX IF NOT EXISTS queue_ready ON queue (ready_at, run)",
+    "CREATE INDEX IF NOT EXISTS queue_reason ON queue (reason) WHERE worker IS NULL",
+)
 
 _READY = "SELECT run FROM queue WHERE ready_at <= ? ORDER BY ready_at, run LIMIT ?"
 
@@ -97,8 +100,8 @@ class RunQueue:
     def prepare(self) -> None:
         """Make the table where there is none yet."""
         if not self.is_there():
-            self._backend.execute(QUEUE_TABLE, ())
-            self._backend.execute(QUEUE_INDEX, ())
+            for sql in (QUEUE_TABLE, *QUEUE_INDEXES):
+                self._backend.execute(sql, ())
 
     def prune(self) -> None:
         """
@@ -185,12 +188,20 @@ class RunQueue:
 
     # -- what others do ------------------------------------------------------------------------------------------------
 
-    def release(self, run: int, after_s: float = 0.0) -> None:
-        """Have a run that is queued come up, now or after some seconds, whatever it waits for; nothing for one that is not."""
+    def release(self, run: int) -> None:
+        """Have a run that is queued come up now, whatever it waits for; nothing for one that is not."""
         if self.is_there():
-            sql = "UPDATE queue SET ready_at = ?, attempts = 0 WHERE run = ?"
-            self._backend.execute(sql, (self.now_us() + _us(after_s), run))
+            self._backend.execute(
+                "UPDATE queue SET ready_at = ?, attempts = 0 WHERE run = ?", (self.now_us(), run)
+            )
             self._backend.signal()
+
+    def bring_forward(self, runs: Sequence[int], within_s: float) -> None:
+        """Have those of *runs* that would come up later come up after some seconds; claimed runs and runs held back stay as they are."""
+        at, places = self.now_us() + _us(within_s), ", ".join("?" * len(runs))
+        self._backend.execute(
+            f"UPDATE queue SET ready_at = ? WHERE run IN ({places}) AND ready_at > ?", (at, *runs, at)
+        )
 
     def let_on(self, *run_ids: str) -> None:
         """Have the rounds come up, of whatever conversation, that wait for the end of one of these runs and that nobody has claimed."""
@@ -201,6 +212,10 @@ class RunQueue:
             if self._backend.query(f"SELECT run FROM queue WHERE {those} LIMIT 1", values):
                 self._backend.execute(f"UPDATE queue SET ready_at = ? WHERE {those}", (now, *values))
                 self._backend.signal()
+
+    def has(self, run: int) -> bool:
+        """Return whether a run is queued."""
+        return self.is_there() and bool(self._backend.query("SELECT 1 FROM queue WHERE run = ?", (run,)))
 
     def rows(self, limit: int = 1000) -> list[Queued]:
         """Return the runs in it that have not ended, first what is held back, then what is ready first."""

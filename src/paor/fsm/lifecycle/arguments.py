@@ -410,12 +410,13 @@ def text_of_file(path: Path, bytes_max: int) -> str:
     Raises:
         UsageError: It is missing, unreadable, longer than *bytes_max* bytes, or not UTF-8; one line that names it.
     """
+    name = clean(str(path))
     try:
         with path.open("rb") as file:
             data = file.read(bytes_max + 1)
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
-    return text_of_data(data, str(path), bytes_max)
+        raise UsageError(f"{name}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    return text_of_data(data, name, bytes_max)
 
 
 def text_of_data(data: bytes, name: str, bytes_max: int) -> str:

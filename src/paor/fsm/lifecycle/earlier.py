@@ -118,7 +118,7 @@ def before_start(journal: JournalReader, spec: Spec) -> Earlier:
     Return what the start of a round was made with besides its arguments, for one that comes again to be compared with it.
 
     Documents are left out: those of the start itself are compared. What the round before says is read only where the spec has it in its
-    transcript.
+    transcript; one that waits in line waits once more.
     """
     told: tuple[Told, ...] = ()
     language = ""
@@ -128,7 +128,7 @@ def before_start(journal: JournalReader, spec: Spec) -> Earlier:
             language = journal.spec(spec.follows).language
             if spec.workflow is not None:
                 told = earlier_rounds(journal, spec.conversation, spec.follows).told
-    return Earlier(spec.conversation, told=told, language=language)
+    return Earlier(spec.conversation, told=told, asked=min(spec.asked_before, 0), language=language)
 
 
 def before_again(journal: JournalReader, run: Run) -> Earlier:

@@ -39,6 +39,7 @@ from ...states.run.spec import Mode
 from ...states.settings.limits import Limits
 from ...states.settings.policy import Policy
 from ...states.settings.profile import Profile, Stage
+from ..decision.observation import clean
 from .instructions import Instructions, instructions_of
 
 T = TypeVar("T", default=Any)
@@ -127,12 +128,7 @@ def turns_of(given: Any) -> tuple[TranscriptMessage, ...]:
         raise UsageError(
             'transcript must be a list of {"role": "user", "content": TEXT} (or assistant, system, tool)'
         ) from None
-    return tuple(turn.model_copy(update={"content": clean_text(turn.content)}) for turn in turns)
-
-
-def clean_text(text: str) -> str:
-    """Return a caller's text as JSON can hold it: lone surrogates and NUL replaced."""
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
+    return tuple(turn.model_copy(update={"content": clean(turn.content)}) for turn in turns)
 
 
 def _format(given: object) -> str | None:
@@ -514,8 +510,8 @@ def _read(name: str, value: Any, hint: Any) -> Any:
         return value
     if option.read is not None:
         value = option.read(value)
-    elif isinstance(value, str) and hint is not Any:  # deps are the host's own
-        value = clean_text(value)
+    elif isinstance(value, str) and hint is not Any and os.PathLike[str] not in get_args(hint):
+        value = clean(value)  # deps are the host's own, paths the file system's
     elif hint == str | None:
         raise UsageError(f"{name} must be a text, not {type(value).__name__}")
     return list(value) if isinstance(value, Iterator) else value

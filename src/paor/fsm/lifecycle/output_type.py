@@ -8,7 +8,7 @@ refuses: so the same answer is taken in a replay without the host's code.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -47,13 +47,13 @@ def output_schema_of(output_type: Any) -> dict[str, Any] | None:
 
 
 def _schema_of_type(output_type: Any) -> dict[str, Any]:
-    with _usable(output_type):
+    with _usable(output_type, "has no JSON Schema"):
         return TypeAdapter(output_type).json_schema(schema_generator=UntitledSchema)
 
 
 @contextmanager
-def _usable(output_type: Any) -> Iterator[None]:
-    """Raise `UsageError` for what pydantic cannot use as a type of an answer, or must not."""
+def _usable(output_type: Any, wrong: str) -> Iterator[None]:
+    """Raise `UsageError`, with what is *wrong*, for what pydantic cannot use as a type of an answer, or must not."""
     try:
         if inspect.isroutine(output_type):
             raise TypeError("it is a function")  # pydantic would take its arguments for the type
@@ -61,11 +61,18 @@ def _usable(output_type: Any) -> Iterator[None]:
             raise TypeError("it is a text")  # pydantic would evaluate it as Python
         yield
     except Exception as error:  # a type may bring its own schema, and raise anything
-        words = str(error).partition("\n")[0]
         raise UsageError(
-            f"output_type {output_type!a:.80} has no JSON Schema ({words}); expected a type such as a pydantic model,"
-            " or a JSON Schema"
+            f"output_type {_said(ascii, output_type):.80} {wrong} ({_said(str, error).partition(chr(10))[0]}); expected a type such as a"
+            " pydantic model, or a JSON Schema"
         ) from None
+
+
+def _said(form: Callable[[object], str], value: object) -> str:
+    """Return a host's value as text, by the name of its type where it fails at that."""
+    try:
+        return form(value)
+    except Exception:
+        return type(value).__name__
 
 
 def typed(result: Result[Any], options: Mapping[str, Any]) -> Result[Any]:
@@ -90,12 +97,12 @@ def with_output(result: Result[Any], output_type: Any) -> Result[Any]:
     """
     if output_type is None or isinstance(output_type, Mapping) or result.output is None:
         return result
-    with _usable(output_type):
+    with _usable(output_type, "cannot be used"):
         adapter = TypeAdapter[Any](output_type)
     try:
         return replace(result, output=adapter.validate_json(result.answer))
     except ValidationError as error:
         raise InvalidOutput(
-            f"run {result.run_id}: its output does not become {output_type!a:.80}: {refusal_words(error)[:500]};"
+            f"run {result.run_id}: its output does not become {_said(ascii, output_type):.80}: {refusal_words(error)[:500]};"
             " Engine.result without output_type gives it as JSON data"
         ) from None

@@ -19,6 +19,7 @@ from ...tools.schema.parameters import ParameterSchema, SchemaError
 from ...tools.schema.secret_values import is_secret
 from ...tools.tool import Tool
 from ..decision.interpret import approval_problem
+from ..decision.observation import clean
 from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager
 from ..journal.reader import JournalReader
@@ -33,7 +34,7 @@ from ..runtime.run_context import Leaves, RunContext
 from .acceptance import check_unchanged
 from .arguments import check_deps, check_priced, model_of
 from .background import AsyncEvents, Events
-from .options import NOTHING_GIVEN, AnswerOptions, ResumeOptions, checked_options, clean_text
+from .options import NOTHING_GIVEN, AnswerOptions, ResumeOptions, checked_options
 from .output_type import output_schema_of
 from .runner import Acquisition, Runner, leaving
 from .subruns import with_question
@@ -234,6 +235,8 @@ def take_up(runner: Runner, run_id: str, **options: Unpack[ResumeOptions]) -> tu
         said: ResumeOptions = {**options, "outcome": outcome}
         reply = answer_of(question, said, own=drive.run.state not in PHASES)
         check_approved(drive.run, drive.kit, reply, said_scrubber(drive.model, drive.given), runner.clock)
+        if told:
+            runner.come_up(drive.run)  # before the row: after it this process may be gone
     except BaseException:
         journal.leases.release(drive.run.number, drive.fence)
         raise
@@ -405,7 +408,7 @@ def _words_of(name: str, words: object, chars_max: int) -> str:
         raise InvalidAnswer(f"the {name} must be a text")
     if len(words) > chars_max:
         raise InvalidAnswer(f"the {name} has {len(words)} characters; at most {chars_max} are kept")
-    return clean_text(words.strip())
+    return clean(words.strip())
 
 
 def _problems(question: Question, answer: Answer, *, own: bool) -> list[str]:

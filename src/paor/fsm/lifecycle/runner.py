@@ -503,11 +503,22 @@ class Runner:
         """Have a worker look at the callers of a run that went on by other hands than those of their driver."""
         if run.spec.task == 0 or run.spec.workflow_id == run.run_id or not self.queue.is_there():
             return
+        for row in self._callers(run):
+            if not self.journal.leases.is_driven(row.run):
+                self.queue.release(row.run)
+
+    def come_up(self, run: Run) -> None:
+        """Have a worker look, within a lease, whether a run that is about to take an answer is still driven; and at its callers."""
+        if self.queue.is_there():
+            numbers = [run.number, *(row.run for row in self._callers(run))]
+            self.queue.bring_forward(numbers, self.journal.leases.lease_s)
+
+    def _callers(self, run: Run) -> Iterator[RunRow]:
+        """Yield the runs that wait for a called one: its caller, the caller of that, and so on."""
         reader = self.journal.reader
         row = caller_of(reader, reader.run(run.run_id))
         while row is not None:
-            if not self.journal.leases.is_driven(row.run):
-                self.queue.release(row.run)
+            yield row
             row = caller_of(reader, row)
 
     def _signal(self, drive: RunContext) -> None:

@@ -27,7 +27,7 @@ from ...states.settings.profile import AUTO, Profile
 from ...tools.documents.reports import check_report_format
 from ...tools.documents.tools import check_documents, generate_report
 from ...tools.tool import Document
-from ..decision.observation import cut, line
+from ..decision.observation import clean, cut, line
 from ..journal.payloads import Stager, is_text
 from ..machine.decide import machine_told
 from ..machine.table import fingerprint
@@ -46,7 +46,7 @@ from .arguments import (
 from .fallback import fallback_of, warn_of_legacy
 from .instructions import Instructions, instructions_text
 from .model_facts import Looking, ModelFacts, facts_of, said_by
-from .options import OPTIONS, RunOptions, Use, clean_text, turns_of
+from .options import OPTIONS, RunOptions, Use, turns_of
 from .settings import EngineSettings, phase_templates
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def new_run(
         given,
         mode=mode,
         fallback=fallback_of(given["fallback"], mode),
-        language=clean_text(language or ""),
+        language=clean(language or ""),
         transcript=turns_of(transcript),
         limits=limits_for(limits, chosen, said),
         policy=settings.policy,
@@ -208,7 +208,13 @@ def new_run(
     )
     if flow is not None:
         listed = [tool.name for tool in offered] if names is not None else None
-        spec, chosen = flow.begin_workflow(spec, chosen, tools=listed, own_model=given["model"] is not None)
+        spec, chosen = flow.begin_workflow(
+            spec,
+            chosen,
+            tools=listed,
+            own_model=given["model"] is not None,
+            waits=earlier is not None and earlier.asked < 0,
+        )
     check_priced(chosen, spec.limits)  # after the workflow, which may name the model
     if position is not None:
         spec = spec_at(spec, position)
@@ -265,7 +271,12 @@ def in_turn(
         turns = [turn.model_dump() for turn in spec.transcript]
         earlier, said = as_transcript(earlier, turns)
         update["transcript"] = turns_of(said)
-    return _in_round(spec.model_copy(update=update), earlier, spec.round), inputs, earlier
+    spec = _in_round(spec.model_copy(update=update), earlier, spec.round)
+    if spec.workflow is not None:
+        from .workflow_start import begun_in_turn  # few rounds have one
+
+        spec = begun_in_turn(spec)
+    return spec, inputs, earlier
 
 
 def _kept(spec: Spec, earlier: Earlier) -> tuple[Document, ...]:
@@ -408,9 +419,9 @@ def spec_of(objective: str, success_criteria: Sequence[str], given: RunOptions[A
     return Spec(
         **recorded
         | {
-            "objective": clean_text(objective.strip()),
-            "success_criteria": tuple(clean_text(item.strip()) for item in criteria),
-            "context": clean_text(given["context"] or ""),
+            "objective": clean(objective.strip()),
+            "success_criteria": tuple(clean(item.strip()) for item in criteria),
+            "context": clean(given["context"] or ""),
             "conversation": given["conversation"] or "",
             "formatter": generate_report.spec() if given["final_format"] else None,
             "engine": VERSION,

@@ -33,6 +33,7 @@ from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.profile import AUTO, Profile
 from ...tools.catalog import Catalog
 from ...tools.tool import Document, Tool, ToolContext, ToolOutput
+from ..decision.observation import clean
 from ..journal.rows import called_place
 from ..replay.callers import runs_of, waiting_called
 from ..replay.restore import restore_run
@@ -41,7 +42,7 @@ from ..runtime.result import Result
 from ..runtime.tool_context import CallContext
 from .arguments import profile_of
 from .model_facts import Pending
-from .options import NO_OPTIONS, OPTIONS, RunOptions, Use, clean_text
+from .options import NO_OPTIONS, OPTIONS, RunOptions, Use
 from .start import WorkflowPosition, new_run, texts_of
 
 if TYPE_CHECKING:
@@ -139,9 +140,9 @@ def planned_tasks(given: Iterable[Task]) -> tuple[PlannedTask, ...]:
                 raise UsageError(f"task {name}: its dependency {other!r} is no earlier task")
         planned[name] = PlannedTask(
             id=name,
-            objective=clean_text(task.objective.strip()),
+            objective=clean(task.objective.strip()),
             dependencies=tuple(needed),
-            success_criteria=tuple(clean_text(text.strip()) for text in criteria),
+            success_criteria=tuple(clean(text.strip()) for text in criteria),
         )
     return tuple(planned.values())
 
@@ -240,8 +241,9 @@ def run_tool(
             raise UsageError(f"as_tool: {own} is of one run, and each call of the tool is another one")
     if not isinstance(name, str) or not isinstance(description, str) or not description.strip():
         raise UsageError("a run as a tool needs a name, and a description of what it is for")
-    # as its runs will be started, but for what the caller brings
-    Pending(new_run(replace(drives.settings, deps=True), bytes, description, (), (), given))
+    # as its runs will be started, but for what the caller brings, and for functions of the host's that look at a run
+    settings = replace(drives.settings, deps=True, instructions=None)
+    Pending(new_run(settings, bytes, description, (), (), {**given, "instructions": None}))
     made = RunTool(
         name=name if "." in name else f"run.{name}",
         description=description,

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from ...prompts.model import Model
 from ...states.base.errors import ToolError, UsageError
+from ...states.base.sealed import unsealed
 from ...states.records.workflow import PLAN_ACTION, FlowTask, Workflow
 from ...states.run.spec import FlowState, Mode, Spec
 from ...tools.catalog import fold_name
@@ -83,7 +84,7 @@ class GivenWorkflow:
         return tuple(found)
 
     def begin_workflow(
-        self, spec: Spec, model: Model, *, tools: Sequence[str] | None, own_model: bool
+        self, spec: Spec, model: Model, *, tools: Sequence[str] | None, own_model: bool, waits: bool
     ) -> tuple[Spec, Model]:
         """
         Return *spec* with the workflow and its beginning, and the model that plans.
@@ -93,47 +94,82 @@ class GivenWorkflow:
             model: Of the engine or the run.
             tools: The caller's list; None when there was none.
             own_model: Whether *model* is the caller's, which wins over the workflow's.
+            waits: Whether what was said before is not known yet: the run begins with `begun` in its turn.
 
         Raises:
             UsageError: A file or a model that it names cannot be used, or what it gives to its planner.
         """
-        workflow = self.workflow
-        inputs = {
-            **dict(self.variables),
-            **fixed_values(spec),
-            "tools": list(tools) if tools is not None else None,
-        }
-        inputs |= {"results": [], "transcript": [turn.wire() for turn in spec.transcript]}
-        inputs["model"] = model.name if own_model else None
-        for name in ("promptTemplate", "tools", "model", "context"):
-            if inputs[name] is None:
-                inputs[name] = self.variables.get(name)
+        workflow, given = self.workflow, dict(self.variables)
+        given |= {"tools": list(tools)} if tools is not None else {}
+        given |= {"model": model.name} if own_model else {}
+        inputs = _inputs(given, spec)
         try:
             variables = Flow(workflow).start(inputs).variables
         except ExpressionError as error:
-            return self._lost(spec, workflow, error), model
+            if not waits:
+                return lost(spec, workflow, given, error), model
+            variables = inputs
         # nothing else of the machine: who writes a workflow is not always who runs it
         roots = (*([str(self.folder)] if self.folder is not None else ()), *spec.policy.file_roots)
         workflow = _with_templates(workflow, variables, roots)
-        flow = Flow(workflow)
         model = model if own_model else _model_of(workflow, variables, roots) or model
         spec = spec.model_copy(update={"model": model.name, "workflow": workflow.wire()})
-        try:
-            cursor, task = advanced(flow, flow.start(inputs), None)
-        except (ExpressionError, FlowError) as error:
-            return self._lost(spec, workflow, error), model
-        if task is None:
-            raise UsageError("workflow: it ends before anything is done")
-        try:
-            return spec.model_copy(update={"flow": state_at(flow, cursor, task, spec)}), model
-        except ExpressionError as error:
-            return self._lost(spec, workflow, error), model
+        if waits:
+            kept(given, spec)  # whether they are small enough
+            return spec.model_copy(update={"flow": FlowState(0, "waits", given)}), model
+        return begun(spec, workflow, given), model
 
-    def _lost(self, spec: Spec, workflow: Workflow, error: Exception) -> Spec:
-        """Return *spec* with a workflow that fails where it begins: the run ends with the reason in its journal."""
-        given = kept(self.variables, spec)  # the next round has them, too
-        state = FlowState(0, "lost", given, problem=cut(clean(str(error)), 500))
-        return spec.model_copy(update={"workflow": workflow.wire(), "flow": state})
+
+def begun(spec: Spec, workflow: Workflow, given: Mapping[str, Any]) -> Spec:
+    """
+    Return *spec* with its workflow at the first task; one that fails before is lost.
+
+    Args:
+        spec: Of the run, with what was said before it.
+        workflow: With the texts of its files.
+        given: The caller's own variables.
+
+    Raises:
+        UsageError: It ends before anything is done, or what it gives to its planner cannot be used.
+    """
+    flow = Flow(workflow)
+    try:
+        cursor, task = advanced(flow, flow.start(_inputs(given, spec)), None)
+    except (ExpressionError, FlowError) as error:
+        return lost(spec, workflow, given, error)
+    if task is None:
+        raise UsageError("workflow: it ends before anything is done")
+    try:
+        return spec.model_copy(update={"flow": state_at(flow, cursor, task, spec)})
+    except ExpressionError as error:
+        return lost(spec, workflow, given, error)
+
+
+def begun_in_turn(spec: Spec) -> Spec:
+    """Return the spec of a round that has waited for the rounds before it with its workflow begun; whatever that fails at, it is lost."""
+    assert spec.workflow is not None and spec.flow is not None, "only such a round has waited with a workflow"
+    workflow, given = Workflow.model_validate(unsealed(spec.workflow)), spec.flow.variables
+    try:
+        return begun(spec, workflow, given)
+    except UsageError as error:
+        return lost(spec, workflow, given, error)
+
+
+def lost(spec: Spec, workflow: Workflow, given: Mapping[str, Any], error: Exception) -> Spec:
+    """Return *spec* with a workflow that fails where it begins: the run ends with the reason in its journal."""
+    # the next round has the variables, too
+    state = FlowState(0, "lost", kept(given, spec), problem=cut(clean(str(error)), 500))
+    return spec.model_copy(update={"workflow": workflow.wire(), "flow": state})
+
+
+def _inputs(given: Mapping[str, Any], spec: Spec) -> dict[str, Any]:
+    """Return what a workflow begins with; what the caller has said elsewhere wins over his variables."""
+    names = dict.fromkeys(("promptTemplate", "tools", "model", "context"))
+    fixed = {
+        name: value for name, value in fixed_values(spec).items() if value is not None and name != "model"
+    }
+    said = [turn.wire() for turn in spec.transcript]
+    return {**names, **given, **fixed, "results": [], "transcript": said}
 
 
 WorkflowLike = Workflow | GivenWorkflow | Mapping[str, Any] | str | os.PathLike[str]
@@ -164,9 +200,11 @@ def given_workflow(
         raise UsageError(f"workflow: expected a path, a text or a Workflow, not {type(given).__name__}")
     path = _path_of(given)
     if path is None:
-        return GivenWorkflow(_check_names(load_workflow(str(given))), None, checked)
+        return GivenWorkflow(_check_names(load_workflow(clean(str(given)))), None, checked)
     return GivenWorkflow(
-        _check_names(load_workflow(text_of_file(path, 4 * CHARS_MAX), name=str(path))), path.parent, checked
+        _check_names(load_workflow(text_of_file(path, 4 * CHARS_MAX), name=clean(str(path)))),
+        path.parent,
+        checked,
     )
 
 

@@ -319,3 +319,8 @@ class Promises:
         """Go on after a row."""
         for watch in self._watches:
             watch.note(taken)
+
+    def walks(self, machine: Machine) -> None:
+        """Go on with the rows of another machine, such as those of a fork."""
+        for watch in self._watches:
+            watch.machine = machine

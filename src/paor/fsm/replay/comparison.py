@@ -24,7 +24,8 @@ from ...states.run.counters import counters_text
 from ...states.run.phase_names import FINAL, PLANNING
 from ...states.run.spec import Spec
 from ...states.run.state import Change, Run
-from ..decision.run_resources import RunResources
+from ...tools.catalog import Catalog
+from ..decision.run_resources import RunResources, offered_tools
 from ..journal.payloads import Payload, as_text
 from ..journal.prompts import prompt_places
 from ..journal.reader import JournalReader
@@ -91,6 +92,8 @@ def short(text: str) -> str:
 def apart(before: object, after: object) -> tuple[str, str]:
     """Return two values as a line each of at most 160 characters and dots; of long ones what is around the place where they part."""
     one, two = (" ".join(f"{value}".split()) for value in (before, after))
+    if one == two:  # they differ in blanks, or in their types
+        one, two = repr(before), repr(after)
     same = bisect_left(range(1, min(len(one), len(two)) + 1), True, key=lambda size: one[:size] != two[:size])
     start, dots = (same - 40, "...") if same > 120 else (0, "")
     return dots + short(one[start:]), dots + short(two[start:])
@@ -114,6 +117,17 @@ def first_line(before: list[str], after: list[str]) -> tuple[int, str, str]:
             return number, left, right
         blank = blank or (number, left, right)
     return blank or (1, before[0], after[0])
+
+
+def told_tools(spec: Spec, catalog: Catalog | None = None) -> dict[str, str]:
+    """Return what a provider is told of each tool that the turns of a run are offered, by its name; *catalog* is that of the spec."""
+    tools = offered_tools(catalog if catalog is not None else Catalog(spec.tools), spec)
+    return {
+        tool.name: orjson.dumps(
+            [tool.description, tool.schema], default=dict, option=orjson.OPT_SORT_KEYS
+        ).decode()
+        for tool in tools
+    }
 
 
 def template_of(kind: str, run: Run) -> str:

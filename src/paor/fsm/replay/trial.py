@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 import orjson
 from msgspec.structs import replace
 
-from ...prompts.model import OfferedTool, prompt_bytes
+from ...prompts.model import prompt_bytes
 from ...states.base.errors import ForbiddenRow, HostFunctionError, IllegalEvent, JournalDamaged
 from ...states.records.actions import Intent
 from ...states.records.outcomes import NoOutcome, Outcome, Recalled, Unaffordable, Usage
@@ -27,8 +27,7 @@ from ...states.run.budgets import reservation, shortage
 from ...states.run.phase_names import EXECUTING, FAILED
 from ...states.run.spec import Spec
 from ...states.run.state import Change, Run
-from ...tools.catalog import Catalog
-from ..decision.run_resources import RunResources, offered_tools
+from ..decision.run_resources import RunResources
 from ..journal.lineage import SharedPart
 from ..journal.payloads import recalled_text
 from ..journal.prompts import with_summary
@@ -40,7 +39,7 @@ from ..machine.properties import Promises, happened
 from ..machine.summary import ASKED, after, asking
 from ..machine.updates import Decision
 from ..versioning.amendments import amend_spec
-from .comparison import Divergence, apart, built_prompt, compare_prompt, short
+from .comparison import Divergence, apart, built_prompt, compare_prompt, short, told_tools
 from .payload_window import PayloadWindow
 from .recorded_outcome import RecordedHost, recorded_host, recorded_outcome
 from .restore import checked_parts, continue_with
@@ -255,7 +254,8 @@ class _Walk:
             self.whole, row = False, self._coming()
             seq = row.seq if row is not None else len(self.rows)
             place = f"{row.source}.{row.trigger}" if row is not None else self.state
-            self._tell("unknown", seq, place, "", found.was, found.now)
+            again = ", asked otherwise" if found.was == found.now else ""
+            self._tell("unknown", seq, place, "", found.was, f"{found.now}{again}")
 
     # -- the settings in force -------------------------------------------------------------------------------------
 
@@ -273,11 +273,7 @@ class _Walk:
         self._compile(tried)
         self.offers = None
         if tried.native and (spec.tools, spec.policy) != (tried.tools, tried.policy):
-            recorded = offered_tools(Catalog(spec.tools), spec)
-            was, now = (
-                {tool.name: _wire(tool) for tool in tools}
-                for tools in (recorded, offered_tools(self.kit.catalog, tried))
-            )
+            was, now = told_tools(spec), told_tools(tried, self.kit.catalog)
             changed = next((name for name in (*was, *now) if was.get(name) != now.get(name)), None)
             if changed is not None:
                 told = apart(was.get(changed, "(none)"), now.get(changed, "(none)"))
@@ -371,6 +367,7 @@ class _Walk:
         summary: Outcome | None = None,
     ) -> Run | None:
         given, fresh = recorded_host(self.store, run, row) if row is not None else RecordedHost()
+        self.promises.walks(machine_of(run, self.kit))
         try:
             found = decide(run, outcome, moment, self.kit, request, given=given, fresh=fresh, summary=summary)
             self.promises.check(run, found)
@@ -595,10 +592,6 @@ def _bare(change: Mapping[str, Any], name: str) -> Any:
 
 def _digest(text: str) -> bytes:
     return sha256(text.encode("utf-8", "surrogatepass")).digest()
-
-
-def _wire(tool: OfferedTool) -> str:
-    return orjson.dumps([tool.description, tool.schema], default=dict, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _text(value: Any) -> str:

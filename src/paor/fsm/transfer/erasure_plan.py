@@ -3,7 +3,8 @@ What has to go when a run or a document is erased: payload numbers, run by run. 
 
 Three rules decide (docs/journal-format.md, "Erasing"). By reference: what a row says belongs to it. By excerpt: every
 payload in which `excerpts.EXCERPT` characters in a row of an erased text stand. By key: where a call's arguments go,
-the spec goes too, since its key_salt would let a guess of the arguments be checked against the key in the row. What a
+the spec goes too, since its key_salt would let a guess of the arguments be checked against the key in the row; and where a run has not
+ended that nobody can go on with, since later rounds would wait for its end. What a
 model has said in words of its own about an erased text cannot be known; only erasing by run takes that away.
 """
 
@@ -82,7 +83,7 @@ class ErasurePlan:
             for run in self._runs if self._sources else ():
                 self._follow_run(run)
         for run in self._runs:
-            self._doom_keys(run)
+            self._doom_spec(run)
 
     def _grown(self) -> bool:
         return any(self.journal.next_payload(run) > seen for run, seen in self._seen.items())
@@ -130,14 +131,21 @@ class ErasurePlan:
                 if body is not None:
                     self.follow(body)
 
-    def _doom_keys(self, run: int) -> None:
-        """Erase the spec, and with it the salt of the keys, where the arguments of a call go."""
+    def _doom_spec(self, run: int) -> None:
+        """Erase the spec where the arguments of a call go, or what a resume needs: with it the salt of the keys, and the conversation."""
         spec = self.journal.root_columns(run)["spec_payload"]
         doomed = self.doomed.get(run, set())
         if doomed and self.journal.payload(run, spec).body is not None:
             read = (json_of(self.journal.find_payload(run, n)) for n in sorted(doomed))
-            if any(_object(data, "intent") for data in read):
+            if any(_object(data, "intent") for data in read) or self._ends(run, doomed):
                 self.doom(run, [spec])
+
+    def _ends(self, run: int, numbers: Collection[int]) -> bool:
+        """Return whether a run has not ended, and goes on no more without these payloads."""
+        name = self.journal.index.names([run])[run]
+        if self.journal.run(name).status in ("done", "failed"):
+            return False
+        return any(_number_in(change) in numbers for (change,) in self.journal.columns(run, ("change",)))
 
 
 def _object(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:

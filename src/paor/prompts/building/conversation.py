@@ -221,7 +221,8 @@ class ShownMessages:
     """
     The messages of a run's requests as its model gets them: of each earlier round its messages, pictures with their bytes or in words.
 
-    Those with which a request begins as the one before it did are not looked at again, however many they are.
+    Those with which a request begins as the one before it did are not looked at again, however many they are; but for pictures, whose bytes
+    are not kept.
 
     Attributes:
         characters: Of the messages of the newest request.
@@ -232,6 +233,7 @@ class ShownMessages:
         self._model: object = None
         self._begin: tuple[PromptMessage, ...] = ()
         self._shown: tuple[PromptMessage, ...] = ()
+        self._pictured: tuple[int, ...] = ()
         self._size = 0
 
     def of(
@@ -248,9 +250,9 @@ class ShownMessages:
         """
         known = len(self._begin)
         if model is self._model and stable >= known and messages[:known] == self._begin:
-            shown, size = [*self._shown], self._size
+            shown, size, pictured = [*self._shown], self._size, [*self._pictured]
         else:
-            shown, size, known = [], 0, 0
+            shown, size, pictured, known = [], 0, [], 0
         fresh = messages[known:stable]
         for part in (fresh, messages[known + len(fresh) :]):
             for message in part:
@@ -259,14 +261,17 @@ class ShownMessages:
                     shown.extend(found)
                     size += sum([len(one.body) for one in found])
                     continue
-                if message.pictures:
-                    (message,) = shown_to(model, (message,), body_of)
+                if message.pictures:  # measured below, as it is shown
+                    pictured.append(len(shown))
+                else:
+                    size += len(message.source or message.text)
                 shown.append(message)
-                size += len(message.source or message.text)
-            # the bytes of pictures are not kept
-            if part is fresh and fresh and not any(message.pictures for message in fresh):
+            if part is fresh and fresh:
                 self._model, self._begin = model, messages[:stable]
-                self._shown, self._size = tuple(shown), size
+                self._shown, self._pictured, self._size = tuple(shown), tuple(pictured), size
+        for at in pictured:
+            (shown[at],) = shown_to(model, (shown[at],), body_of)
+            size += len(shown[at].body)
         self.characters = size
         return tuple(shown)
 

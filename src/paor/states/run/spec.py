@@ -37,7 +37,7 @@ CONTEXT_TOKENS = 32_000
 VARIABLES_BYTES_MAX = 32_768
 """Most bytes, as JSON, of the variables that a workflow keeps; results and plans are not among them."""
 
-FlowKind = Literal["plan", "exec", "tool", "ask", "end", "lost"]
+FlowKind = Literal["plan", "exec", "tool", "ask", "end", "lost", "waits"]
 
 
 class FlowState(Stored, frozen=True, gc=False):
@@ -47,7 +47,7 @@ class FlowState(Stored, frozen=True, gc=False):
     Attributes:
         at: Number of the task's instruction.
         kind: What is to be done: ask the planner, execute its plan, call a tool, ask the user, or nothing more;
-            ``lost`` when it failed before its first task.
+            ``lost`` when it failed before its first task, ``waits`` as long as the run waits for the rounds before it.
         variables: Those that neither the run's rows nor its spec tell.
         last: Payload of the newest result, None when it has none.
         last_data: Whether that is JSON that a tool returned as data, not a text.

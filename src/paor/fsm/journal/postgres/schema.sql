@@ -87,6 +87,7 @@ CREATE TABLE queue (
 );
 
 CREATE INDEX queue_ready ON queue (ready_at, run);
+CREATE INDEX queue_reason ON queue (reason) WHERE worker IS NULL;
 
 CREATE TABLE turns (
   ticket BIGINT PRIMARY KEY,

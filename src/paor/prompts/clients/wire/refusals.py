@@ -73,7 +73,11 @@ _BAD_PICTURE = re.compile(
     r"process|decod|corrupt|dimension|exceed|too (?:large|many|big)|larger than|invalid image|appears to be|truncat|format|media.?type|pixels|bytes"
 )
 """What providers say of one picture, and not of all."""
-_NO_PICTURES = re.compile(r"multi.?modal|mmproj|content type|variant|\bvision\b|image input")
+_NO_PICTURES = re.compile(
+    r"multi.?modal|mmproj|content type|variant|\bvision\b|image input|process(?:ing)? images|images are not supported"
+    r"|image (?:processing|content) is not supported|not support (?:processing )?images?\b(?! (?:format|type|size|of|in|with|over|larger))"
+)
+"""What they say of all pictures, whatever words for one stand beside it."""
 _TOOL_SCHEMA = re.compile(r"tool|function|input_schema|parameters")
 _TOOL_NUMBER = re.compile(r"(?:function_declarations|functions|tools)[.\[]\s*(\d{1,4})\b")
 
