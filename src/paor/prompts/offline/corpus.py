@@ -164,12 +164,11 @@ class Corpus:
         scores = {
             place: shares[place] * (1 + 4 / (10 + len(self.body[place])))
             for place in pool
-            if shares.get(place, 0.0) >= 0.3
+            if shares.get(place, 0.0) >= 0.5
         }
-        ranked = sorted(scores, key=lambda place: (-scores[place], place))
-        good = [place for place in ranked if shares[place] >= 0.5]
+        good = sorted(scores, key=lambda place: (-scores[place], place))
         if not good:
-            return Choice(sorted(ranked[:2]), scores, note="close" if ranked else "none")
+            return Choice((), scores, note="none")
         good = [place for place in good if self.kinds[place] & part.kinds] or good
         good = [place for place in good if scores[place] >= 0.6 * scores[good[0]]]
         return Choice(good[:FINDINGS_MAX], scores, max(0, len(good) - FINDINGS_MAX))

@@ -33,11 +33,7 @@ _EMPTY: Final = (
 )
 """Words that name documents or parts of an answer: no topic."""
 _OPENING = pattern(f"{_VERBS}|{_QUESTIONS}")
-_QUESTION = pattern(_QUESTIONS)
 _SELECTIVE = pattern(_SOME)
-_LEAD = pattern(
-    rf"(?:what|which) (?:is|are|were)|{_VERBS}|and|also|every|all|each|any|the|an?|their|its|me|us|of"
-)
 _WHEN = pattern("when|how long|(?:what|which) date")
 _NO_TOPIC = pattern(f"{_VERBS}|{_QUESTIONS}|{_SOME}|{_EMPTY}")
 _CONNECTOR = re.compile(
@@ -61,7 +57,7 @@ def parse(request: str) -> list[Wish]:
                 clauses.append(piece)
             else:
                 clauses[-1] += glue + piece
-    parts = {part.heading.casefold(): part for part in map(read_part, clauses[::-1]) if part}
+    parts = {part.heading.casefold(): part for part in map(read_wish, clauses[::-1]) if part}
     return list(parts.values())[::-1][:PARTS_MAX] or [Wish("Summary", "summary")]
 
 
@@ -73,7 +69,7 @@ def _begins(piece: str, before: str) -> bool:
     return bool(start or (asked(before) and (asked(piece) or asked(before.split()[-1]))))
 
 
-def read_part(clause: str) -> Wish | None:
+def read_wish(clause: str) -> Wish | None:
     """Return what *clause*, one request, asks for, or None if no word of it says anything."""
     when = _WHEN.search(clause) is not None
     kinds, rest = frozenset({"deadline", "date"}) if when else asked(clause), clause
@@ -83,17 +79,9 @@ def read_part(clause: str) -> Wish | None:
     if not kinds and not terms:
         return Wish("Summary", "summary") if _SELECTIVE.search(clause) else None
     shape = "list" if kinds and not (when and terms) else "question"
-    return Wish(_heading(clause, kinds, terms), shape, kinds, terms, _SELECTIVE.search(clause) is not None)
-
-
-def _heading(clause: str, kinds: frozenset[str], terms: tuple[str, ...]) -> str:
-    """Return a short name: the noun phrase of *clause*, all of it if it is a question, or a label."""
-    own = name = fold(clause).strip(" .!:,;-?")
-    while lead := _LEAD.match(name):
-        name = name[lead.end() :].strip(" ,:")
-    if clause.rstrip().endswith("?") and (name == own or _QUESTION.match(name)):
-        name = own + "?"
-    elif kinds and (not words_of(name) or re.search(r"(?i)\b(?:every|each|any)\b", own)):
-        name = next(f"{kind}s" for kind in ASKS if kind in kinds) + (f": {' '.join(terms)}" if terms else "")
+    name = fold(clause).strip(" .!:,;-")
+    if kinds and not terms:
+        name = next(f"{kind}s" for kind in ASKS if kind in kinds)
     name = shortened(name, HEADING_CHARS_MAX)
-    return name[:1].upper() + name[1:]
+    selective = _SELECTIVE.search(clause) is not None
+    return Wish(name[:1].upper() + name[1:], shape, kinds, terms, selective)

@@ -12,25 +12,17 @@ from typing import Final, NamedTuple
 
 from .corpus import Choice, Corpus, Source, Wish
 from .kinds import pattern
-from .request import HEADING_CHARS_MAX, parse, read_part
+from .request import HEADING_CHARS_MAX, parse, read_wish
 from .units import shortened, stem
 
 _DENIES = pattern("does not|do not|doesn't|don't|no|without|avoids?|never|nothing|must not|should not|omits?")
 _SOURCES = pattern(r"sources?|cit(?:es?|ed|ations?)|references?")
-_CITED = re.compile(r"\([^()]{0,200}\.\w{2,5}\b[^()]{0,200}\)|\[\d{1,3}\]|\bsource:", re.IGNORECASE)
 _FORM = pattern(
     r"(?:the |an? )?(?:final )?(?:answer|summary|report|response|text) (?:should|must|shall|has to|needs to|will|also|clearly)|listed|named|mentioned"
     r"|stated|covered|included|identified|given|provided|explained|described|summari[sz]ed|cited?s?|found|shown|present|clear(?:ly)?|correct(?:ly)?"
     r"|complete(?:ly)?|answered|specified|quoted|accurate|at least one|findings?|explicit(?:ly)?|sources?|references?"
 )
 """Words of a criterion about the answer's form, which are no topic to look for."""
-_ABSENT = re.compile(
-    r"(?<!\w)(?:(?:documents?|sources?|texts?|passages?|contracts?|reports?|it|they) (?:does|do|did) not (?:mention|contain|state|say|answer|give"
-    r"|list|name)|no (?:\w+ ){1,5}(?:found|mentioned|stated|answers this)|(?:is|are|was|were) not (?:found|mentioned|stated|specified|answered)"
-    r"|there (?:is|are) no|no passage|not shown: \d)|^only the beginning of",
-    re.IGNORECASE,
-)
-"""A sentence that says that something was not found, ours or another's."""
 _CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
@@ -41,7 +33,6 @@ _MORE: Final = "Not shown: {} more."
 _NOTES: Final = {
     "none": "No passage of {names} answers this.",
     "unknown": "No passage of {names} answers this; what a passage is about is known in English only.",
-    "close": "No passage of {names} answers this directly; the closest:",
     "unmentioned": "No passage of this kind mentions {terms}; all of this kind:",
     "": "",
 }
@@ -99,48 +90,37 @@ def write(
     sections = [_section(part, corpus) for part in parse(request)]
     for name, count in corpus.unread[:5]:
         sections.append(_Section("", f"Only the beginning of {escape(name)} was read: {count} passages."))
-    text, _ = _render(sections, chars_max)
-    for part in (criterion_part(each) for each in criteria if find_evidence(each, text) is None):
-        section = _section(part, corpus) if part else _Section("")
+    wishes, (text, shown) = [_criterion(each) for each in criteria], _render(sections, chars_max)
+    for wish in wishes:
+        section = _section(wish, corpus) if wish and not _supports(wish, corpus, shown) else _Section("")
         if section.items and not section.note and section.heading not in {one.heading for one in sections}:
             sections.append(section)
     text, shown = _render(sections, chars_max)
     findings = tuple(_quotation(place, corpus) for place in shown)
-    return Written(text, findings, tuple(find_evidence(each, text) is not None for each in criteria))
+    return Written(text, findings, tuple(_supports(wish, corpus, shown) for wish in wishes))
 
 
-def find_evidence(criterion: str, text: str) -> str | None:
-    """
-    Return a sentence, item or row of *text* that supports the whole *criterion*.
-
-    None if none does, or where quoting cannot judge: a criterion about the whole text, or about the absence of something ("no
-    invented facts").
-    """
-    corpus, part, cited = Corpus([Source("", text)]), criterion_part(criterion), _SOURCES.search(criterion)
-    if part is None:
-        return None
-    shares = corpus.search(part.terms)
-    numbers = {stem(word) for word in part.terms if word.isdigit()}
-    found = dict[str, int]()
-    for place, unit in enumerate(corpus.units):
-        said = unit.form != "intro" and not _ABSENT.search(f"{unit.intro} {unit.text}".strip())
-        covers = not part.terms or shares.get(place, 0.0) >= (0.5 if part.kinds else 0.65)
-        if said and covers and numbers <= corpus.body[place] and (not cited or _CITED.search(unit.text)):
-            for kind in part.kinds & corpus.kinds[place] if part.kinds else [""]:
-                best = found.setdefault(kind, place)
-                found[kind] = max(best, place, key=lambda one: (shares.get(one, 0.0), -one))
-    places = sorted(found.values())
-    return corpus.units[places[0]].text if found and part.kinds <= found.keys() else None
+def _criterion(criterion: str) -> Wish | None:
+    """Return what *criterion* asks for; None where quoting cannot judge: the whole text, or the absence of something."""
+    wish = None if _DENIES.search(criterion) else read_wish(_FORM.sub(" ", criterion))
+    if wish is not None and wish.shape != "summary":
+        return wish
+    cites = _SOURCES.search(criterion) and not _DENIES.search(criterion)
+    return Wish("Sources", "question") if cites else None  # every quotation names its source
 
 
-def criterion_part(criterion: str) -> Wish | None:
-    """Return what *criterion* asks for; None if it denies something or says nothing testable."""
-    if _DENIES.search(criterion):
-        return None
-    part = read_part(_FORM.sub(" ", criterion))
-    if part is None or part.shape == "summary":
-        return Wish("Sources", "question") if _SOURCES.search(criterion) else None
-    return part
+def _supports(wish: Wish | None, corpus: Corpus, places: Sequence[int]) -> bool:
+    """Return whether the units at *places* support all of *wish*: of each of its kinds one, with its numbers and most of its words."""
+    if wish is None:
+        return False
+    shares, least = corpus.search(wish.terms), 0.5 if wish.kinds else 0.65
+    numbers = {stem(word) for word in wish.terms if word.isdigit()}
+    fit = [
+        place
+        for place in places
+        if numbers <= corpus.body[place] and (not wish.terms or shares.get(place, 0.0) >= least)
+    ]
+    return bool(fit) and all(any(kind in corpus.kinds[place] for place in fit) for kind in sorted(wish.kinds))
 
 
 def escape(text: str, *, start: bool = True) -> str:
