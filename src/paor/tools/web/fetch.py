@@ -194,12 +194,12 @@ def _body(response: httpx2.Response, limit: int, deadline: Deadline, *, cut: boo
     encoding = response.headers.get("content-encoding", "").strip().lower()
     if encoding not in ("", "identity", "gzip", "deflate"):
         raise ToolError(f"is packed as {encoding[:40]!a}, which was not asked for")
-    data = bytearray()
+    body = bytearray()
     for part in response.iter_bytes():  # of at most a megabyte, however far what is packed unpacks
         deadline.check()
-        data += part
-        if len(data) > limit:
+        body += part
+        if len(body) > limit:
             if cut:
                 break
             raise ToolError(f"is larger than {limit:,} bytes")
-    return bytes(data[:limit])
+    return bytes(body[:limit])
