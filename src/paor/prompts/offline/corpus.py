@@ -46,10 +46,9 @@ class Wish(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The units chosen for one part in the order shown, the share of its words that units cover, how many more there are, and a note."""
+    """The units chosen for one part in the order shown, how many more there are, and the name of a note."""
 
     places: Sequence[int]
-    shares: Mapping[int, float]
     hidden: int = 0
     note: str = ""
 
@@ -147,28 +146,25 @@ class Corpus:
         chosen = list(firsts.values()) or pool
         count = min(len(chosen), FINDINGS_MAX)
         spread = [chosen[number * len(chosen) // count] for number in range(count)]
-        return Choice(spread, {}, len(pool) - count)
+        return Choice(spread, len(pool) - count)
 
     def _list(self, part: Wish, pool: Sequence[int], shares: Mapping[int, float]) -> Choice:
         """Choose units by kind, and by topic if the part has one."""
         hits = [place for place in pool if self.kinds[place] & part.kinds]
         if not part.terms or not hits:
-            listed = Choice(hits, shares, note="" if hits else "unknown")
+            listed = Choice(hits, note="" if hits else "unknown")
             return self._firsts(hits) if part.selective and len(hits) > FINDINGS_MAX else listed
         least = max(0.15, 0.5 * max(shares.get(place, 0.0) for place in hits))
         near = [place for place in hits if shares.get(place, 0.0) >= least]
-        return Choice(near or hits, shares, note="" if near else "unmentioned")
+        return Choice(near or hits, note="" if near else "unmentioned")
 
     def _question(self, part: Wish, pool: Sequence[int], shares: Mapping[int, float]) -> Choice:
         """Choose the units that cover most of a question, the best first; those of the kind that it asks for, if any are."""
-        scores = {
-            place: shares[place] * (1 + 4 / (10 + len(self.body[place])))
-            for place in pool
-            if shares.get(place, 0.0) >= 0.5
-        }
-        good = sorted(scores, key=lambda place: (-scores[place], place))
+        good = [place for place in pool if shares.get(place, 0.0) >= 0.5]
         if not good:
-            return Choice((), scores, note="none")
+            return Choice((), note="none")
         good = [place for place in good if self.kinds[place] & part.kinds] or good
-        good = [place for place in good if scores[place] >= 0.6 * scores[good[0]]]
-        return Choice(good[:FINDINGS_MAX], scores, max(0, len(good) - FINDINGS_MAX))
+        scores = {place: shares[place] * (1 + 4 / (10 + len(self.body[place]))) for place in good}
+        least = 0.6 * max(scores.values())
+        good = sorted((place for place in good if scores[place] >= least), key=lambda place: -scores[place])
+        return Choice(good[:FINDINGS_MAX], max(0, len(good) - FINDINGS_MAX))

@@ -81,9 +81,10 @@ _NOUN = pattern(
     r"|time limits?|payment terms?|(?:response|delivery|lead) times?"
 )
 _PHRASE = pattern(
-    r"not? later than|at the latest|deadlines?|due dates?|net \d\d|due (?:on|by)|overdue|as soon as possible|before (?:each|every) \w+"
-    r"|without (?:undue )?delay|immediately|promptly|(?:first|last) (?:\w+ )?day of (?:each|every|the) \w+"
+    r"not? later than|at the latest|deadlines?|due dates?|net \d\d|due (?:on|by)|overdue|as soon as possible|before (?:each|every) \w+|immediately|promptly"
+    r"|without (?:undue )?delay|(?:first|last) (?:\w+ )?day of (?:each|every|the) \w+"
 )
+"""Words that make a deadline by themselves; `_NOUN` has those that need a date or period."""
 
 
 @lru_cache(maxsize=4096)

@@ -15,20 +15,20 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import Final
 
-_ENGLISH: Final = """a about above after again all also am an and any are as at be because been before being below between both but by can could
+_WORDS: Final = """a about above after again all also am an and any are as at be because been before being below between both but by can could
     did do does doing down during each either few for from further had has have having he her here hers him his how however i if in
     into is it its itself just may me might more most must my neither no nor not now of off on once one only or other our out over
     own per same shall she should so some such than that the their them then there these they this those through to too under until
-    up upon us very was we were what when where whether which while who whom whose why will with within without would you your"""
-_FOREIGN: Final = """aber alle auch auf aus bei bis das dass dem den der des die dies diese durch ein eine einem einen einer es für haben hat ich ihr
+    up upon us very was we were what when where whether which while who whom whose why will with within without would you your
+    aber alle auch auf aus bei bis das dass dem den der des die dies diese durch ein eine einem einen einer es für haben hat ich ihr
     ihre im ist kann kein keine mit muss nach nicht noch nur oder ohne sein sich sie sind und von vor wann welche welcher wenn wer wie
     wird wo wurde zu zum zur à au aux avec ce ces cette combien dans de doit du elle en est et il la le les leur ne où ou par pas pour
     quand que quel quelle qui sa ses sont sur une al como con cuando cuándo cuánto debe del el esta este ha hay las lo los más para pero
     por qué quién se si sobre su sus un una alla anche che chi da dal della deve di dove è gli hanno nel non quale quando sono com do dos
     em é foi na não nas nos os pela pelo qual quem são uma aan dat deze een geen het hoe kan maar met moet naar niet ook op te tot van voor
     wanneer wat welke wordt zijn"""
-"""The most frequent words of German, French, Spanish, Italian, Portuguese and Dutch."""
-_FUNCTION_WORDS: Final = frozenset(f"{_ENGLISH} {_FOREIGN}".split())
+"""The function words of English, and the most frequent ones of German, French, Spanish, Italian, Portuguese and Dutch."""
+_FUNCTION_WORDS: Final = frozenset(_WORDS.split())
 _SYNONYMS: Final = """terminate termination cancel cancellation notice|pay paid payable payment invoice|price pricing cost fee charge rate
     |deliver delivery shipment|liability liable damages|warranty guarantee|confidential secret|renew renewal extend extension|duration term
     |cap limit limited maximum|salary wage|law jurisdiction court|employee staff worker|customer client buyer
