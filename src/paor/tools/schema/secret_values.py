@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
+
+from ...states.base.references import pointed
 
 _MARK = re.compile(r"\(secret \d{1,9}-[0-9a-f]{24} [\w.\[\]-]{0,80}\)")
 _FOREIGN = re.compile(r"[^\w.\[\]-]")
@@ -75,15 +78,9 @@ def _forms(schema: object, root: Mapping[str, Any], depth: int = 0) -> Iterator[
         return
     yield schema
     reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#"):
-        target: Any = root
-        for name in filter(None, reference[1:].split("/")):
-            target = (
-                target.get(name.replace("~1", "/").replace("~0", "~"))
-                if isinstance(target, Mapping)
-                else None
-            )
-        yield from _forms(target, root, depth + 1)
+    if isinstance(reference, str):
+        with suppress(LookupError):
+            yield from _forms(pointed(root, reference), root, depth + 1)
     for key in ("allOf", "anyOf", "oneOf", "if", "then", "else"):
         inner = schema.get(key)
         for item in inner if isinstance(inner, list) else [inner]:
