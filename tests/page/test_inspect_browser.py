@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,13 +14,13 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
-from paor import Engine, ScriptedModel
+from paor import Engine, Result, ScriptedModel
 from paor.inspect import app
 from paor.testing import call_tools, step
 
 from .inspect_kit import Browser, bank, paying, rows_of, running
 from .test_inspect_answers import ended
-from .test_inspect_events import go, writer
+from .test_inspect_events import Writer, go, writer
 
 pytestmark = pytest.mark.whole
 
@@ -124,6 +125,85 @@ def test_two_browsers_see_another_process_write(tmp_path: Path, chromium: Any) -
         first.get_by_role("link", name="Runs").first.click()
         until(first, "document.body.innerText.includes('Read all pages')")
         assert errors == others == []
+
+
+def test_words_are_on_the_page_while_the_model_writes(tmp_path: Path, chromium: Any) -> None:
+    """At the end of the transcript, until the row with the whole reply takes their place."""
+    model = Writer()
+    with (
+        Engine(model, [model.tool], tmp_path / "runs.db", profile="native") as engine,
+        running(app(engine)) as address,
+        window(chromium) as (page, errors),
+        ThreadPoolExecutor(1) as pool,
+    ):
+        driving: Future[Result] = pool.submit(engine.run, "Pay five")
+        try:
+            page.goto(address)
+            until(page, "document.querySelector('.status')?.textContent", "live")
+            until(page, "document.querySelector('.entry')?.innerText.includes('Pay five')")
+            model.first.set()
+            until(page, "document.querySelectorAll('.entry.tool').length", 1)
+            model.second.set()
+            until(
+                page, "document.querySelector('.draft')?.innerText.includes('It was sk-live-1234567890 paid')"
+            )
+            until(page, "document.querySelectorAll('.entry.tool').length", 2)
+            assert not driving.done()
+            model.rest.set()
+            until(page, "document.querySelector('.status')?.textContent", "ended")
+            until(page, "document.querySelectorAll('.draft').length", 0)
+            until(page, "document.querySelector('.entry:last-child')?.innerText.includes('paid for.')")
+            assert errors == []
+        finally:
+            model.end()
+
+
+def test_two_runs_are_compared_while_one_goes_on(tmp_path: Path, chromium: Any) -> None:
+    """From one run the other is chosen in the list; the comparison follows what is written, without a reload."""
+    with (
+        bank(tmp_path / "runs.db", [], 5, 6) as engine,
+        running(app(engine)) as address,
+        window(chromium) as (page, errors),
+    ):
+        one, other = engine.run("Pay Ann"), engine.run("Pay Bob")
+        page.goto(f"{address}#run/{one.run_id}")
+        page.get_by_role("link", name="Compare").click()
+        page.locator(".note", has_text="Choose the run to be compared with Pay Ann").wait_for()
+        page.locator(".one", has_text="Pay Bob").click()
+        page.get_by_role("heading", name="They part at row 0").wait_for()
+        until(page, "location.hash", f"#compare/{one.run_id}/{other.run_id}")
+        assert "asked otherwise because of objective" in page.inner_text(".cause")
+        assert "neither has ended" in page.inner_text(".cause")
+        for run in (one, other):
+            result = run
+            while result.waiting_for is not None:
+                question = result.waiting_for.id
+                result = engine.resume(run.run_id, answer={"approve": True}, question=question)
+        until(page, "document.querySelector('.cause')?.innerText.includes('both end alike')")
+        until(page, "document.querySelectorAll('.side .pill.done').length", 2)
+        page.goto(f"{address.partition('?')[0]}#compare/{one.run_id}/{one.run_id[:4]}")
+        page.get_by_role("heading", name="Not to be shown").wait_for()
+        assert [text for text in errors if "404" not in text] == []
+
+
+def test_runs_are_found_by_words_of_their_texts_and_of_their_metadata(tmp_path: Path, chromium: Any) -> None:
+    """One word is in a reply that only the server reads, the other in what the page has."""
+    said = ["The parcel is in Lyon.", "The parcel is in Ghent.", "The letter is in Lyon."]
+    with (
+        Engine(ScriptedModel([]), [], tmp_path / "runs.db", profile="native") as engine,
+        running(app(engine.journal)) as address,
+        window(chromium) as (page, errors),
+    ):
+        for number, tenant in enumerate(("acme", "acme", "globex")):
+            engine.model = ScriptedModel([said[number]])
+            engine.run(f"Question {number}", metadata={"tenant": tenant})
+        page.goto(f"{address}#runs")
+        until(page, "document.querySelectorAll('.one').length", 3)
+        page.get_by_label("search").fill("lyon tenant:acme")
+        until(page, "[...document.querySelectorAll('.one b')].map(b => b.textContent).join()", "Question 0")
+        page.get_by_label("search").fill('lyon "letter is"')
+        until(page, "[...document.querySelectorAll('.one b')].map(b => b.textContent).join()", "Question 2")
+        assert errors == []
 
 
 HIDE = """hidden => {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 
 pytest.importorskip("uvicorn", reason="needs paor[inspect]")
 
-from paor import Engine, Journal, ModelCall, Reply, Result, ScriptedModel
+from paor import Engine, Journal, ModelCall, Reply, Result, ScriptedModel, tool
 from paor.inspect import app
 from paor.testing import SeededIds, call_tools, step
 
@@ -442,3 +443,76 @@ def test_a_line_that_was_read_before_an_erasure_is_not_kept(
     assert views.line(run_id)["objective"] == "the hidden objective"
     assert views.line(run_id)["objective"] is None
     assert b"hidden" not in views.part("index")
+
+
+class Writer:
+    """
+    A model that calls a tool twice and then streams; each call waits for its turn, and so does the rest of the answer.
+
+    Attributes:
+        first, second: Let the calls go on; a page that shows the result of the first one listens by the second.
+        rest: Lets the answer end.
+        tool: For the engine.
+    """
+
+    name, streams = "writer", True
+
+    def __init__(self) -> None:
+        self.first, self.second, self.rest = (threading.Event() for _ in range(3))
+        gates = [self.first, self.second]
+
+        @tool("bank.pay", effect="read", repeat_allowed=True)
+        def pay(amount: int) -> str:
+            """Pay."""
+            assert gates[amount].wait(60)
+            return "paid"
+
+        self.tool = pay
+
+    def ask(self, call: ModelCall) -> Reply:
+        """Call the tool, or write."""
+        done = sum(message.role == "tool" for message in call.messages)
+        if done < 2:
+            return Reply(json.dumps(call_tools(step("bank.pay", amount=done))))
+        for piece in ("It was ", "sk-live-", "1234567890", " paid"):
+            if call.on_text is not None:
+                call.on_text(piece)
+        assert self.rest.wait(60)
+        return Reply("It was sk-live-1234567890 paid for.")
+
+    def end(self) -> None:
+        """Let all go on."""
+        for gate in (self.first, self.second, self.rest):
+            gate.set()
+
+
+@pytest.mark.parametrize("given", ["engine", "journal"])
+def test_words_come_before_their_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    """Of a run that this process drives: as the model writes, without keys also where pieces cut them, and after the rows before."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-live-1234567890")
+    model = Writer()
+    with (
+        Engine(model, [model.tool], tmp_path / "runs.db", profile="native") as engine,
+        served(app(engine if given == "engine" else engine.journal)) as browser,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        driving: Future[Result] = pool.submit(engine.run, "Pay five")
+        try:
+            with browser.events(f"events/{first_run(browser)}") as events:
+                model.first.set()
+                seen, text = [], ""
+                while "paid" not in text:
+                    name, _, data = next(events)
+                    seen.append(name)
+                    text += data["text"] if name == "said" else ""
+                    assert name in ("row", "said")
+                    if name == "row" and data["row"]["trigger"] == "execute":
+                        model.second.set()
+                assert text == "It was [secret redacted] paid" and seen.index("said") == seen.count("row")
+                assert not driving.done()
+                model.rest.set()
+                rest = [name for name, _, _ in events]
+                assert rest[-1] == "end" and "row" in rest
+        finally:
+            model.end()
+        assert driving.result(60).state == "Done"

@@ -140,16 +140,16 @@ def test_numbers_stay_as_they_were_written(chromium: Any, file: Path) -> None:
         assert '"day": 34.0' in seen.text(".part:has-text('What was read') pre")
 
 
-def test_a_call_selects_its_row_and_a_row_its_call(chromium: Any, file: Path, run: DeskRun) -> None:
-    """Selecting follows through the panes."""
+def test_an_entry_selects_its_row_and_a_row_its_entry(chromium: Any, file: Path, run: DeskRun) -> None:
+    """Selecting follows through the panes; a row that nobody has said anything in has the entry before it."""
     with opened(chromium, file) as seen:
-        seen.page.locator(".call", has_text="payments.refund").first.click()
+        seen.page.locator(".entry.tool", has_text="orders.find").first.click()
         assert seen.row().startswith("execute")
-        seen.page.get_by_role("button", name="Rows").click()
         seen.page.locator(".row", has_text="provide").first.click()
         assert seen.row().startswith("provide")
-        seen.page.get_by_role("button", name="Calls").click()
-        assert "payments.refund" in seen.text(".call.on")
+        assert "Dana Okafor approved" in seen.text(".entry[aria-current=true]").replace("\n", " ")
+        seen.page.locator(".row", has_text="proceed").nth(1).click()
+        assert seen.row().startswith("proceed")
 
 
 def test_runs_are_filtered_and_the_filter_is_an_address(chromium: Any, file: Path) -> None:
@@ -206,12 +206,12 @@ def test_a_run_is_reached_by_keyboard_alone(chromium: Any, file: Path) -> None:
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
         seen.row()
-        tab_to("[aria-label=Calls].list")
-        page.keyboard.press("ArrowDown")
-        page.keyboard.press("ArrowDown")
+        tab_to("[aria-label=Rows].list")
+        page.keyboard.press("ArrowUp")
+        page.keyboard.press("ArrowUp")
         here = seen.row()
         tab_to(".lanes")
-        page.keyboard.press("PageDown")
+        page.keyboard.press("PageUp")
         assert seen.row() != here
         outline = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
         assert outline == "solid"
@@ -292,7 +292,6 @@ def test_a_chain_that_does_not_hold_is_named(chromium: Any, tmp_path: Path, name
         assert told in seen.text(".alarm")
         if told == "broken at row 13":
             assert "row 13 does not fit" in seen.text(".facts")
-            seen.page.get_by_role("button", name="Rows").click()
             seen.page.wait_for_selector(".row.broken")
 
 
@@ -329,6 +328,7 @@ def test_cost_is_counted_by_kind_tool_and_model(chromium: Any, file: Path, run: 
 
     with opened(chromium, file) as seen:
         seen.row()
+        seen.page.get_by_role("button", name="Limits").click()
         for name, key in (("kind", "asked"), ("model", "model")):
             shown = rows(name)
             assert shown.keys() == {row[key] for row in run.rows if row[key] not in (None, "", "recall")}
@@ -347,6 +347,7 @@ def test_a_model_without_a_price_has_no_cost_of_0(chromium: Any, file: Path) -> 
     """Neither at the head nor by kind, tool or model; what a budget allows is shown with what was counted."""
     with opened(chromium, file) as seen:
         assert re.search(r"cost\s*–", seen.text(".facts"))
+        seen.page.get_by_role("button", name="Limits").click()
         for name in ("kind", "tool", "model"):
             seen.page.get_by_role("button", name=name, exact=True).click()
             assert "–" in seen.text(".cost table") and "0.0000" not in seen.text(".cost")
@@ -440,6 +441,11 @@ def test_axe_finds_no_violation(
         with opened(chromium, shown_file, place, width=width, dark=dark) as seen:
             seen.later(200)
             assert violations(seen, axe) == [], place
+            for tab in seen.page.locator(".tabs button:visible").all():
+                tab.click()
+                seen.later(100)
+                assert violations(seen, axe) == [], (place, tab.inner_text())
+                assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 @pytest.mark.parametrize("width", [1440, 1100, 390])
@@ -451,11 +457,14 @@ def test_no_view_scrolls_sideways(chromium: Any, file: Path, compared: Path, wid
         assert seen.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_paper_has_every_call(chromium: Any, file: Path, run: DeskRun) -> None:
-    """What is printed is complete, though the list on the screen is not."""
+def test_paper_has_every_row_and_all_that_was_said(chromium: Any, file: Path, run: DeskRun) -> None:
+    """What is printed is complete, though the lists on the screen are not, with machine and limits."""
     with opened(chromium, file) as seen:
         seen.row()
         seen.page.evaluate("dispatchEvent(new Event('beforeprint'))")
         seen.page.emulate_media(media="print")
-        assert seen.page.locator(".call").count() == len(run.calls)
+        assert seen.page.locator(".row").count() == len(run.rows)
+        ran = sum(call["outcome"] == "ok" for call in run.calls)
+        assert seen.page.locator(".entry.tool").count() == ran
+        assert seen.page.locator(".draw").is_visible() and seen.page.locator(".limits").is_visible()
         assert not seen.page.locator(".player").is_visible()

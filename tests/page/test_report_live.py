@@ -71,6 +71,31 @@ def test_rows_come_without_moving_what_is_read(chromium: Any) -> None:
         seen.silent()
 
 
+def test_rows_that_come_are_found_by_the_words_that_stand_there(chromium: Any) -> None:
+    """Those that fit are listed, in the story and in the texts; those that were found before stay."""
+    live = LiveRun(20)
+    found = [row["seq"] for row in live.run.rows if "refused" in row["marks"]]
+    with served(live) as (address, _), looked_at(chromium, address) as seen:
+        seen.row()
+        seen.page.get_by_text("live", exact=True).wait_for()
+        for words in ("denied policy", "parametersContext orders.purge"):
+            live.n = 20
+            seen.page.reload()
+            seen.row()
+            seen.page.get_by_text("live", exact=True).wait_for()
+            seen.page.get_by_label("Words in this run").fill(words)
+            count = "document.querySelector('.find p').textContent"
+            before = sum(seq < 20 for seq in found)
+            seen.until(count, f"{before} of 20 rows")
+            live.grow(20)
+            after = sum(seq < 40 for seq in found)
+            assert after > before
+            seen.until(count, f"{after} of 40 rows")
+            shown = "[...document.querySelectorAll('.row .no')].map(no => Number(no.textContent))"
+            seen.until(shown, [seq for seq in found if seq < 40])
+        seen.silent()
+
+
 def test_rows_that_came_with_a_load_are_counted_too(chromium: Any) -> None:
     """One is told, and before the page has loaded the run's calls again two more are there."""
     live = LiveRun(20)
@@ -112,6 +137,7 @@ def test_what_is_erased_meanwhile_leaves_the_page_with_the_next_row(chromium: An
     why = next(f"refused: {row['said']}" for row in live.run.rows if "refused" in row["marks"])
     with served(live) as (address, _), looked_at(chromium, address) as seen:
         seen.row()
+        seen.page.get_by_role("button", name="Limits").click()
         assert why in seen.text(".limits")
         live.erased = True
         live.grow()
@@ -249,6 +275,9 @@ def test_axe_finds_no_violation_in_what_only_a_live_page_has(chromium: Any, axe:
         seen.page.keyboard.press("Home")
         live.grow(2)
         seen.page.get_by_role("button", name="2 new rows").wait_for()
+        live.tell(f"events/{live.run.id}", "said", {"text": "Half a", "anew": True})
+        seen.page.keyboard.press("End")
+        seen.page.locator(".draft", has_text="Half a").wait_for()
         assert violations(seen, axe) == []
         seen.page.get_by_role("link", name="Inbox").click()
         for name in seen.page.get_by_label("Who answers").all():

@@ -10,7 +10,7 @@ import pytest
 from .inside import content_policy, page_html, page_texts
 from .report_browser import DeskRun, opened, written
 
-CODE_BYTES_MAX = 60_000
+CODE_BYTES_MAX = 66_000
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def file(run: DeskRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
 # -- what is delivered -----------------------------------------------------------------------------------------------
 
 
-def test_the_code_of_the_page_is_at_most_60_kilobytes() -> None:
+def test_the_code_of_the_page_is_at_most_66_kilobytes() -> None:
     """Markup, style and scripts together as they stand in the file, where style and scripts are packed; unpacked they are twice that."""
     assert len(page_html({}).encode()) <= CODE_BYTES_MAX
 

@@ -143,7 +143,8 @@ class Inspector:
         self._checking = ThreadPoolExecutor(1, thread_name_prefix="paor-inspect-check")
         self._searching = ThreadPoolExecutor(SEARCHERS, thread_name_prefix="paor-inspect-search")
         self._views = Views(self._reading, added, after)
-        self._hub = Hub(self._views, self._pool, self._checking, listening_of(self._reading.store))
+        reading, driving = listening_of(self._reading.store), listening_of(journal.store)
+        self._hub = Hub(self._views, self._pool, self._checking, reading, driving, self._scrub)
         self._actions: Actions | None = None
         if acting is not None:
             self._actions = Actions(acting, self._reading.reader, self._writing, self._problem)

@@ -18,7 +18,7 @@ import secrets
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -29,8 +29,11 @@ from ..fsm.journal.backend import NEWEST_ROW, ChangeWatch
 from ..fsm.journal.feeds import Feed, LoopWaker
 from ..fsm.journal.rows import RunRow
 from ..fsm.lifecycle.listening import Listening
+from ..fsm.runtime.channel import RunFeed
+from ..fsm.runtime.events import ModelText
 from ..fsm.runtime.logs import LOGGER
 from ..states.base.errors import JournalBusy, PaorError
+from ..states.base.secrets import Scrubber, StreamScrubber
 from .views import ENDED, Changes, Views, json_bytes
 
 HEARTBEAT_S = 15.0
@@ -100,11 +103,22 @@ class Hub:
         views: What is told of the journal.
         pool: Threads that read for single clients.
         checker: Thread that checks runs that have ended.
-        listening: Of the journal.
+        listening: Of the journal that is read.
+        driving: Of the journal that was given: drivers of this process report there what their models write.
+        scrub: Takes the keys of the environment out of a text.
     """
 
-    def __init__(self, views: Views, pool: Executor, checker: Executor, listening: Listening) -> None:
+    def __init__(
+        self,
+        views: Views,
+        pool: Executor,
+        checker: Executor,
+        listening: Listening,
+        driving: Listening,
+        scrub: Scrubber,
+    ) -> None:
         self.views, self.pool, self.checker = views, pool, checker
+        self.driving, self.scrub = driving, scrub
         self.epoch = secrets.token_hex(4)
         self._listening, self._lock = listening, threading.Lock()
         self._listeners: set[Listener] = set()
@@ -264,10 +278,11 @@ async def run_events(hub: Hub, run_id: str, after: int) -> AsyncIterator[bytes]:
     """Yield the events of one run after row *after*, and its end."""
     read: Callable[..., Any] = partial(asyncio.get_running_loop().run_in_executor, hub.pool)
     row = await read(hub.views.reader.run, run_id)
-    with hub.hearing(row) as (feed, listener):
+    with hub.hearing(row) as (feed, listener), closing(Words(hub, row, listener)) as words:
         at, known = after, hub.problems.get(run_id)
         seen = known.number if known is not None and known.head != row.head_seq else 0
         while not hub.is_closing():
+            words.join()  # before the rows are read, since a driver that nobody hears asks for no stream
             last, error = max(at, feed.last), feed.error  # before reading: what comes from here on is new
             try:
                 events, ended = await read(hub.rows, run_id, at)
@@ -294,8 +309,58 @@ async def run_events(hub: Hub, run_id: str, after: int) -> AsyncIterator[bytes]:
                 return feed.last > last or feed.error is not error or is_problem
 
             if not events:
-                async for beat in _beats(hub, listener, is_new):
+                async for beat in _beats(hub, listener, is_new, partial(words.news, at)):
                     yield beat
+
+
+class Words:
+    """
+    The words of a model before their row is committed, for one listener; a run that another process drives has none.
+
+    Args:
+        hub: Of the page.
+        row: The run.
+        listener: Woken by each piece.
+    """
+
+    def __init__(self, hub: Hub, row: RunRow, listener: Listener) -> None:
+        self._hub, self._row, self._listener = hub, row, listener
+        self._feed: RunFeed | None = None
+        self._place = 0
+        self._reply: tuple[str, int] | None = None
+        self._shown = StreamScrubber(hub.scrub)
+
+    def join(self) -> None:
+        """Listen to the driver of the run, if this process has one."""
+        if self._feed is None or not self._feed.drivers:
+            self.close()
+            self._feed, self._place = self._hub.driving.overhear(self._row, self._listener), 0
+
+    def close(self) -> None:
+        """Listen no more."""
+        if self._feed is not None:
+            self._hub.driving.quit(self._row, self._listener)
+            self._feed = None
+
+    def news(self, after: int) -> Iterator[bytes]:
+        """Yield the pieces since the last call for the row after number *after*; ``anew`` marks the first piece of a reply."""
+        if self._feed is None:
+            return
+        # not before the rows before it
+        said, self._place = self._hub.driving.said(self._feed, self._place, after + 1)
+        for piece in said:
+            if piece.seq <= after:
+                continue
+            if not isinstance(piece, ModelText):  # a notice: what comes after it begins again
+                self._reply = None
+                yield event("said", {"text": f"({self._hub.scrub(piece.text)})", "anew": True})
+                continue
+            begins = self._reply != (piece.request, piece.seq)
+            if begins:
+                self._reply, self._shown = (piece.request, piece.seq), StreamScrubber(self._hub.scrub)
+            yield event("said", {"text": self._shown.feed(piece.text), "anew": begins})
+        if not self._feed.drivers:  # else the journal of the host would be looked at for its rows
+            self.close()
 
 
 async def _checked(hub: Hub, listener: Listener, run_id: str) -> AsyncIterator[bytes]:
@@ -333,9 +398,20 @@ async def index_events(hub: Hub, last: str) -> AsyncIterator[bytes]:
                 yield beat
 
 
-async def _beats(hub: Hub, listener: Listener, is_new: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """Yield a comment now and then until something is new; meanwhile whether what was told is older than the journal, when that changes."""
+async def _beats(
+    hub: Hub,
+    listener: Listener,
+    is_new: Callable[[], bool],
+    said: Callable[[], Iterable[bytes]] = tuple,
+) -> AsyncIterator[bytes]:
+    """
+    Yield a comment now and then until something is new.
+
+    Meanwhile the events of *said*, and ``behind`` each time that it changes.
+    """
     while not hub.is_closing():
+        for data in said():
+            yield data
         if hub.is_behind != listener.told_behind:
             listener.told_behind = hub.is_behind
             yield event("behind", {"behind": listener.told_behind})

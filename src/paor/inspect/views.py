@@ -24,6 +24,7 @@ from ..states.base.errors import UnknownRun, UsageError
 
 PART = re.compile(
     r"index|run/(?P<run>[^/]{1,200})(?:/(?P<first>[0-9]{1,7}))?|rows/(?P<rows>[^/]{1,200})/(?P<chunk>[0-9]{1,7})"
+    r"|diff/(?P<left>[^/]{1,200})/(?P<right>[^/]{1,200})|talk/(?P<talk>[^/]{1,200})"
 )
 """Names of the parts that are served."""
 
@@ -84,6 +85,14 @@ class Views:
         found = PART.fullmatch(name)
         if found is None:
             raise UnknownRun(f"there is no part {name!a:.80}")
+        if found["left"] is not None:
+            self.check_run(found["left"])
+            self.check_run(found["right"])
+            return json_bytes(self._view.difference(found["left"], found["right"]))
+        if found["talk"] is not None:
+            self.check_run(found["talk"])
+            conversation = self.reader.run(found["talk"]).conversation
+            return json_bytes(self._view.talk(conversation) if conversation else {"messages": []})
         run_id = found["run"] or found["rows"]
         if run_id is None:
             return json_bytes(self._index() | dict(added or {}))

@@ -181,6 +181,15 @@ class Listening:
                 self._lookout.begin()
             return feed, feed.speech.first_after(feed.last)
 
+    def overhear(self, row: RunRow, waker: Waker) -> RunFeed | None:
+        """Return the feed of a run that is driven in this process, for one who listens until it has `quit`; None where it has no driver here."""
+        with self._lock:
+            feed = self._feeds.get(row.run)
+            if feed is None or not feed.drivers:
+                return None
+            feed.listeners.add(waker)
+            return feed
+
     def quit(self, row: RunRow, waker: Waker) -> None:
         """Listen no more."""
         with self._lock:

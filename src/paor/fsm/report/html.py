@@ -24,7 +24,6 @@ from typing import Any
 import orjson
 
 from ...states.base.errors import UsageError
-from ..explain.diff import diff as compare
 from ..journal.places.opening import open_store
 from ..journal.read_ahead import ReadAhead
 from ..journal.reader import JournalReader, Readable, reader_of
@@ -47,8 +46,11 @@ SCRIPTS = (
     "row",
     "head",
     "calls",
+    "find",
+    "transcript",
     "limits",
     "compare",
+    "overview",
     "runs",
     "inbox",
     "main",
@@ -113,8 +115,8 @@ def page_texts(parts: Iterable[tuple[str, Any]], *, live: str = "") -> Iterator[
     yield _PAGE.format(
         live=f' data-live="{html.escape(live)}"' if live else "",
         policy=html.escape(content_policy(live=bool(live))),
-        style=packed(_style().encode()),
-        code=packed(_code().encode()),
+        style=_code_packed(_style()),
+        code=_code_packed(_code()),
     )
     start = _START.format(loader=_LOADER)
     for name, part in parts:
@@ -145,9 +147,15 @@ def content_policy(*, live: bool) -> str:
     return "; ".join([*rules, "connect-src 'self'"] if live else rules)
 
 
-def packed(text: bytes) -> str:
+def packed(text: bytes, level: int = 4) -> str:
     """Return a text as the page unpacks it: UTF-8, gzip without a time, base64."""
-    return base64.b64encode(gzip.compress(text, 4, mtime=0)).decode()
+    return base64.b64encode(gzip.compress(text, level, mtime=0)).decode()
+
+
+@cache
+def _code_packed(text: str) -> str:
+    """Return a part of the page's own code, packed once and as small as can be."""
+    return packed(text.encode(), 9)
 
 
 def _json(part: Any) -> bytes:
@@ -263,8 +271,9 @@ def _parts(
     yield "index", index
     lines = {line["id"]: line for line in index["runs"]}
     if compared:
-        yield "diff", _difference(view, rows)
+        yield "diff", view.difference(rows[0].run_id, rows[-1].run_id)
     machines: list[Mapping[str, Any]] = []
+    talks: list[str] = []
     with closing(RunDefects(reader)) as defects:
         for row in sorted(rows, key=lambda row: row.run):
             run = RunView(reader, row.run_id, defects=defects.of)
@@ -276,19 +285,12 @@ def _parts(
             if place == len(machines):
                 machines.append(machine)
                 yield f"machine/{place}", view.clean(machine)
-            yield (
-                f"run/{row.run_id}",
-                view.clean(head) | {"machine": f"machine/{place}", "redacted": redacted},
-            )
+            shared = {"machine": f"machine/{place}"}
+            if row.conversation is not None:
+                if row.conversation not in talks:
+                    talks.append(row.conversation)
+                    yield f"talk/{len(talks) - 1}", view.talk(row.conversation)
+                shared["talk"] = f"talk/{talks.index(row.conversation)}"
+            yield f"run/{row.run_id}", view.clean(head) | shared | {"redacted": redacted}
             for number in range(-(-run.count // CHUNK)):
                 yield f"rows/{row.run_id}/{number}", view.clean(run.chunk(number))
-
-
-def _difference(view: JournalView, rows: Sequence[RunRow]) -> Mapping[str, Any]:
-    left, right = rows[0].run_id, rows[-1].run_id
-    found = compare(view.journal, left, right)
-    told = found.wire()
-    one, two = told.pop("left"), told.pop("right")
-    return view.clean(
-        told | {"left": left, "right": right, "left_text": one["text"], "right_text": two["text"]}
-    )

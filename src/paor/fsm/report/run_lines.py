@@ -23,7 +23,7 @@ from ..journal.rows import RunRow
 from ..replay.callers import open_question
 from ..replay.restore import restore_run
 
-_OF_CALLS = ("trigger", "guards", "request")
+_OF_CALLS = ("trigger", "guards", "request", "at")
 _ROWS = 10_000
 """Rows that are looked at together."""
 
@@ -34,7 +34,7 @@ def run_line(journal: JournalReader, row: RunRow) -> dict[str, Any]:
     spec = spec_data(journal, row)
     used = totals_of(journal, row)
     with damage_told(row.run_id):
-        tools, calls, refused = _calls(journal, row)
+        tools, calls, refused, waited_us = _calls(journal, row)
     if question is not None and question.tool is not None:
         tools = sorted({*tools, question.tool})
     return {
@@ -56,6 +56,7 @@ def run_line(journal: JournalReader, row: RunRow) -> dict[str, Any]:
         "cached_share": used["cached_share"],
         "cost_micro": used["cost_micro"],
         "time_us": used["time_us"],
+        "waited_us": waited_us,
         "waits_for": question.kind if question is not None else "erased" if row.status == "waiting" else "",
         "parent": [row.parent_run_id, row.parent_seq] if row.parent_run_id else None,
         "workflow": _workflow(row),
@@ -84,21 +85,27 @@ def verdict_words(row: RunRow) -> str:
     return f"{row.state}: not ended"
 
 
-def _calls(journal: JournalReader, row: RunRow) -> tuple[list[str], int, int]:
-    """Return the tools that a run has called, and how many calls were made and refused."""
+def _calls(journal: JournalReader, row: RunRow) -> tuple[list[str], int, int, int]:
+    """Return the tools that a run has called, how many calls were made and refused, and how long it has waited for answers, in microseconds."""
     tools: dict[str, None] = {}
-    calls = refused = 0
+    calls = refused = waited = asked_at = 0
     last = row.head_seq
+    ranges = []
     for part in reversed(journal.lineage(row.run)):
-        for first in range(part.first_seq, max(last, 0) + 1, _ROWS):
-            until = min(first + _ROWS - 1, max(last, 0))
-            for trigger, guards, request in journal.columns(part.run, _OF_CALLS, (), first, until):
+        ranges.append((part.run, part.first_seq, max(last, 0)))
+        last = part.first_seq - 1
+    for run, begin, end in reversed(ranges):
+        for first in range(begin, end + 1, _ROWS):
+            for trigger, guards, request, at in journal.columns(
+                run, _OF_CALLS, (), first, min(first + _ROWS - 1, end)
+            ):
+                waited += at - asked_at if asked_at else 0
+                asked_at = at if trigger == "wait" else 0
                 calls += trigger == "execute"
                 refused += trigger in ("refuse", "withhold") or _told(guards, "action_allowed") is False
                 if isinstance(tool := _told(request, "tool"), str) and tool:
                     tools[tool] = None
-        last = part.first_seq - 1
-    return sorted(tools), calls, refused
+    return sorted(tools), calls, refused, waited
 
 
 def _told(text: str, key: str) -> object:

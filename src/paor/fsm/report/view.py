@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from ...prompts.clients.settings import environment_secrets
 from ...states.base.errors import UsageError
 from ...states.base.secrets import Scrubber, scrubbed
 from ...states.base.version import VERSION
+from ..explain.conversations import conversation_named
+from ..explain.diff import diff
 from ..journal.reader import Readable, reader_of
 from ..journal.rows import RunRow
 from .run_lines import run_line, wait_of
@@ -105,6 +108,24 @@ class JournalView:
     def checks(self, run_id: str) -> dict[str, Any]:
         """Return what a replay and a verification of a run find, ``replay`` and ``verify`` of its part."""
         return self.clean(RunView(self.journal, run_id, checked=False).checks())
+
+    def difference(self, left: str, right: str) -> dict[str, Any]:
+        """
+        Return how two runs differ, with their ids as ``left`` and ``right``.
+
+        Raises:
+            UnknownRun: There is no such run.
+            JournalDamaged: A row cannot be read.
+        """
+        told = diff(self.journal, left, right).wire()
+        for side, run_id in (("left", left), ("right", right)):
+            told |= {f"{side}_text": told[side]["text"], side: run_id}
+        return self.clean(told)
+
+    def talk(self, name: str) -> dict[str, Any]:
+        """Return the messages of all rounds of a conversation that are not erased, as ``messages``."""
+        messages = conversation_named(self.journal, name).messages
+        return self.clean({"messages": [asdict(message) for message in messages]})
 
     def wait(self, row: RunRow) -> dict[str, Any] | None:
         """Return the question of one waiting run; None where there is none to be read."""

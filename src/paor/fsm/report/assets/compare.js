@@ -79,9 +79,10 @@ async function rowDifference(left, right, found) {
   return blocks.length > 0 && el("section.card.blk", {"aria-label": "The row that differs"}, blocks);
 }
 
-async function compareView() {
-  const found = await load("diff"),
-    [left, right] = await Promise.all([openRun(found.left), openRun(found.right)]);
+// of the two that a file is about, or of two of a live journal
+async function compareView(...ids) {
+  const found = await load(["diff", ...ids].join("/")),
+    [left, right] = await Promise.all([openRun(found.left, true), openRun(found.right, true)]);
   const box = el("main.page", {tabindex: "-1"}),
     why = found.identical ? "Nothing differs but ids, times and salts." : found.detail;
   const [one, two] = [left, right].map(run => ["done", "failed"].includes(run.line.status));

@@ -127,6 +127,7 @@ const CHIPS = {
   waits: ["warn", "?"],
   waiting: ["warn", "?"],
   "in doubt": ["warn", "?"],
+  "not usable": ["bad", "×"],
   done: ["ok", "✓"],
   running: ["acc", "▸"],
 };
@@ -144,6 +145,10 @@ const pairs = list =>
       .filter(([, value]) => value != null && value !== "" && value !== false)
       .map(([name, value]) => [el("dt", name), el("dd", value)]),
   );
+// a value as people read it: a text as it is, anything else as JSON
+const asText = value => (typeof value === "string" ? value : JSON.stringify(value));
+// names and values of a run's metadata
+const metaOf = metadata => Object.entries(metadata || {}).map(([name, value]) => [name, asText(value)]);
 function meter(name, used, allowed, told) {
   const full = allowed != null && used >= allowed,
     bar = el("i" + (full ? ".full" : ""));
@@ -154,13 +159,19 @@ function meter(name, used, allowed, told) {
     el("span.v", told(used), allowed != null && " of " + told(allowed)),
   ];
 }
-const UNITS = {s: value => num(+Number(value).toFixed(1)) + " s", money: value => money(value * 1e6, "0.0000"), tokens: num, count: num};
+const UNITS = {
+  s: value => num(+Number(value).toFixed(1)) + " s",
+  money: value => money(value * 1e6, "0.0000"),
+  tokens: num,
+  count: num,
+};
 // a part that opens, with its jump mark
 function part(name, note, ...rest) {
   return el("details.part", {open: true}, el("summary", el("span.name", name), note && el("span.sub", note)), ...rest);
 }
-// JSON indented without reading it: numbers, escapes and doubled keys stay as they were written
-function indented(text) {
+// JSON indented without reading it: numbers, escapes and doubled keys stay as they were written. To be read, a text within it that is JSON itself
+// or has several lines is not escaped twice: it stands as it is, in “ and ”
+function indented(text, toRead = false) {
   if (text.length > 2e5) return text;
   try {
     JSON.parse(text);
@@ -170,9 +181,9 @@ function indented(text) {
   let depth = 0;
   const line = () => "\n" + "  ".repeat(depth);
   return text.replace(
-    /("(?:[^"\\]|\\.)*")|\s+|([{[])\s*([}\]])?|([}\]])|(,)|(:)/g,
-    (_, quoted, open, empty, close, comma, colon) => {
-      if (quoted) return quoted;
+    /("(?:[^"\\]|\\.)*")(?=(\s*:)?)|\s+|([{[])\s*([}\]])?|([}\]])|(,)|(:)/g,
+    (_, quoted, name, open, empty, close, comma, colon) => {
+      if (quoted) return toRead && !name ? unquoted(quoted, line()) : quoted;
       if (open && empty) return open + empty;
       if (open) {
         depth += 1;
@@ -185,4 +196,11 @@ function indented(text) {
       return comma ? "," + line() : colon ? ": " : "";
     },
   );
+}
+
+function unquoted(quoted, line) {
+  if (!quoted.includes("\\")) return quoted;
+  const text = JSON.parse(quoted),
+    within = /^\s*[{[]/.test(text) ? indented(text, true) : text;
+  return within.includes("\n") ? "“" + within.replaceAll("\n", line) + "”" : quoted;
 }

@@ -44,7 +44,7 @@ function replayFact(replay) {
 function findings(run) {
   const {replay, verify} = run.data,
     out = [];
-  const shown = value => cut(typeof value === "string" ? value : JSON.stringify(value), 200);
+  const shown = value => cut(asText(value), 200);
   if (replay?.error) out.push(el("li.bad", replay.error));
   for (const item of replay?.divergences || [])
     out.push(
@@ -109,7 +109,10 @@ class Head {
       fact("began UTC", when(line.created_at)),
       fact("worked", dur(line.time_us)),
       wait > 0 && fact("waited for a person", dur(wait)),
-      fact("tokens", num(line.tokens) + (line.cached_share ? `, ${Math.round(100 * line.cached_share)} % of the input cached` : "")),
+      fact(
+        "tokens",
+        num(line.tokens) + (line.cached_share ? `, ${Math.round(100 * line.cached_share)} % of the input cached` : ""),
+      ),
       fact("cost", money(line.cost_micro)),
       data.redacted && fact("texts", "redacted"),
     ];

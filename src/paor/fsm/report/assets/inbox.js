@@ -98,8 +98,7 @@ class WaitCard {
       ),
       el("h2", {id}, titleOf(wait)),
       el("p.sub", wait.objective ?? "(the objective was erased)"),
-      Object.keys(wait.metadata || {}).length > 0 &&
-        pairs(Object.entries(wait.metadata).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)])),
+      Object.keys(wait.metadata || {}).length > 0 && pairs(metaOf(wait.metadata)),
       wait.tool &&
         el(
           "div.exact",
@@ -123,7 +122,10 @@ class WaitCard {
         ["why it asks", wait.why.join("; ")],
         ["counts for", wait.counts_for],
         ["safe to retry?", wait.safe_to_retry],
-        ["so far", `${plural(wait.rows, "row")}, ${num(wait.tokens)} tokens${wait.cost_micro ? `, cost ${money(wait.cost_micro)}` : ""}`],
+        [
+          "so far",
+          `${plural(wait.rows, "row")}, ${num(wait.tokens)} tokens${wait.cost_micro ? `, cost ${money(wait.cost_micro)}` : ""}`,
+        ],
         ["call key", wait.call_key && hashes(wait.call_key)],
       ]),
       (this.form = may ? this.fields() : null),
@@ -275,7 +277,12 @@ class InboxView {
     this.cards = new Map();
     const change = () => this.filter();
     this.tool = el("select", {name: "tool", onchange: change});
-    this.told = el("input", {type: "search", name: "metadata", placeholder: "words of the metadata, all of them", oninput: change});
+    this.told = el("input", {
+      type: "search",
+      name: "metadata",
+      placeholder: "words, or tenant:acme",
+      oninput: change,
+    });
     this.filters = el(
       "div.filters",
       {role: "search"},
@@ -306,11 +313,11 @@ class InboxView {
 
   filter(quiet) {
     const tool = this.tool.value,
-      words = this.told.value.toLowerCase().split(/\s+/).filter(Boolean),
+      words = wordsOf(this.told.value),
       {waits} = state.index;
     let shown = 0;
     for (const card of this.cards.values()) {
-      const text = JSON.stringify([card.wait.metadata, card.wait.conversation]).toLowerCase();
+      const text = [...metaWords(card.wait.metadata), card.wait.conversation].join("\n").toLowerCase();
       card.node.hidden = Boolean((tool && card.wait.tool !== tool) || !words.every(word => text.includes(word)));
       if (!card.node.hidden && !card.over) shown += 1;
     }
@@ -320,7 +327,12 @@ class InboxView {
       : shown < waits.length
         ? `${num(shown)} of ${all}`
         : `${all} ${waits.length === 1 ? "waits" : "wait"}`;
-    const told = new URLSearchParams([["tool", tool], ["metadata", this.told.value]].filter(([, text]) => text)).toString();
+    const told = new URLSearchParams(
+      [
+        ["tool", tool],
+        ["metadata", this.told.value],
+      ].filter(([, text]) => text),
+    ).toString();
     if (!quiet) remember("#inbox" + (told && "?" + told));
   }
 

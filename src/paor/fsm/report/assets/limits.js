@@ -24,7 +24,9 @@ function couldNot(run) {
   const policy = run.story.policy || {never: [], asks: [], offered: [], denied: [], only: []},
     called = new Set(run.calls.filter(call => call.started_at != null).map(call => call.tool)),
     uncalled = policy.offered.filter(name => !called.has(name));
-  const refused = run.rows.filter(row => row.marks.includes("refused")).map(({seq, tool, said}) => ({seq, tool, told: "refused", why: said}));
+  const refused = run.rows
+    .filter(row => row.marks.includes("refused"))
+    .map(({seq, tool, said}) => ({seq, tool, told: "refused", why: said}));
   const lost = run.calls
     .filter(call => ["failed", "cancelled"].includes(call.outcome))
     .map(call => ({seq: call.seq, tool: call.tool, told: labelOf(call), why: call.result}));
@@ -84,7 +86,8 @@ function spentBy(run, name) {
         of(call.tool).failed += call.outcome === "failed";
       }
   for (const row of run.rows) {
-    const key = name === "kind" ? row.asked !== "recall" && row.asked : name === "model" ? row.model : row.asked === "tool" && row.tool;
+    const key =
+      name === "kind" ? row.asked !== "recall" && row.asked : name === "model" ? row.model : row.asked === "tool" && row.tool;
     if (!key || (name === "tool" && !found.has(key))) continue;
     const one = of(key);
     one.n += name !== "tool";
@@ -140,7 +143,8 @@ function costPart(run) {
 }
 
 // "[[3,3],[5,9]]" as "3 5-9"
-const rangesOf = text => [...text.matchAll(/\[(\d+),\s*(\d+)\]/g)].map(([, first, last]) => (first === last ? first : `${first}-${last}`)).join(" ");
+const rangesOf = text =>
+  [...text.matchAll(/\[(\d+),\s*(\d+)\]/g)].map(([, first, last]) => (first === last ? first : `${first}-${last}`)).join(" ");
 
 // whom it belongs to and what was done to it
 function around(run) {
@@ -148,6 +152,7 @@ function around(run) {
     settings = story.spec || {},
     runLink = (id, seq) =>
       link(seq == null ? "#run/" + encode(id) : `#run/${encode(id)}/row-${seq}`, el("span.mono", id.slice(0, 13)));
+  const beside = (one, other) => live && [" ", link(`#compare/${encode(one)}/${encode(other)}`, "compare")];
   const list = (title, items, make) => items && items.length > 0 && el("div", el("h3", title), el("ul", some(items, make)));
   const blocks = [
     story.spec &&
@@ -165,8 +170,14 @@ function around(run) {
         ]),
       ),
     line.parent &&
-      el("div", el("h3", "Forked from"), el("p", runLink(line.parent[0], line.parent[1]), ` at row ${line.parent[1]}`)),
-    list("Forks", data.forks, fork => el("li", runLink(fork.id), ` at `, link(rowHash(run, fork.seq), `row ${fork.seq}`))),
+      el(
+        "div",
+        el("h3", "Forked from"),
+        el("p", runLink(line.parent[0], line.parent[1]), ` at row ${line.parent[1]}`, beside(line.parent[0], line.id)),
+      ),
+    list("Forks", data.forks, fork =>
+      el("li", runLink(fork.id), ` at `, link(rowHash(run, fork.seq), `row ${fork.seq}`), beside(line.id, fork.id)),
+    ),
     line.workflow &&
       el(
         "div",
@@ -180,26 +191,15 @@ function around(run) {
     list("Amendments", data.amendments, one =>
       el("li", link(rowHash(run, one.seq), `row ${one.seq}`), " ", one.parts.join(", ")),
     ),
-    list("Erased", story.erasures, one => el("li", `${when(one.at)}: ${one.reason} `, el("span.sub", `payloads ${rangesOf(one.payloads)}`))),
+    list("Erased", story.erasures, one =>
+      el("li", `${when(one.at)}: ${one.reason} `, el("span.sub", `payloads ${rangesOf(one.payloads)}`)),
+    ),
     story.documents.length > 0 && el("div", el("h3", "Documents"), documentList(story.documents.slice(0, 100))),
-    Object.keys(line.metadata || {}).length > 0 &&
-      el(
-        "div",
-        el("h3", "Metadata"),
-        pairs(
-          Object.entries(line.metadata).map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]),
-        ),
-      ),
+    Object.keys(line.metadata || {}).length > 0 && el("div", el("h3", "Metadata"), pairs(metaOf(line.metadata))),
   ].filter(Boolean);
   return blocks.length > 0 && el("div.cols.around", blocks);
 }
 
 function limitsCard(run) {
-  return el(
-    "section.card.limits",
-    {"aria-label": "What it could not do, limits and cost"},
-    el("div.cols", couldNot(run), limitsUsed(run)),
-    costPart(run),
-    around(run),
-  );
+  return el("div.limits", el("div.cols", couldNot(run), limitsUsed(run)), costPart(run), around(run));
 }

@@ -3,30 +3,42 @@
 const BEYOND = 300;
 
 class List {
-  // make(i) returns the element of item i; pick(i) is called when it is chosen. `fixed` items all have the height `size`.
-  constructor({label, size, fixed = false, make, pick, id}) {
-    Object.assign(this, {size, fixed, make, pick, id, n: 0, on: [-1, -1], shown: new Map(), heights: [], tops: [0]});
+  // make(i) returns the element of item i; pick(i) is called when it is chosen. `fixed` items all have the height `size`; those of a `feed` have
+  // controls of their own.
+  constructor({label, size, fixed = false, feed = false, make, pick, id}) {
+    Object.assign(this, {size, fixed, feed, make, pick, id, n: 0, on: [-1, -1], shown: new Map(), heights: [], tops: [0]});
     this.window = el("div.window", {role: "presentation"});
     this.space = el("div.space", {role: "presentation"}, this.window);
     this.box = el(
       "div.scroll.list",
-      {tabindex: "0", role: "listbox", "aria-label": label, onscroll: () => this.later(), onkeydown: event => this.key(event)},
+      {
+        tabindex: "0",
+        role: feed ? "feed" : "listbox",
+        "aria-label": label,
+        onscroll: () => this.later(),
+        onkeydown: event => this.key(event),
+      },
       this.space,
     );
     this.box.addEventListener("click", event => {
       const item = event.target.closest("[data-i]");
-      if (item && !event.target.closest("button")) this.pick(Number(item.dataset.i));
+      if (item && !event.target.closest("button,a,summary")) this.pick(Number(item.dataset.i));
     });
+    // what was selected stays in sight while the items above it become what they are, until somebody scrolls
+    this.pin = -1;
+    for (const name of ["wheel", "touchmove", "pointerdown"])
+      this.box.addEventListener(name, () => (this.pin = -1), {passive: true});
     new ResizeObserver(() => this.later()).observe(this.box);
   }
 
-  // how many items there are; `fresh`: what was made of them before is not valid any more
-  set(n, fresh) {
-    if (fresh) {
-      this.heights = [];
-      this.shown.clear();
-      this.window.replaceChildren();
-    }
+  // how many items there are; from item `fresh` on, what was made of them before is not valid any more
+  set(n, fresh = this.n) {
+    this.heights.length = Math.min(this.heights.length, fresh);
+    for (const [i, node] of this.shown)
+      if (i >= fresh) {
+        node.remove();
+        this.shown.delete(i);
+      }
     this.n = n;
     this.measure();
     this.later();
@@ -73,7 +85,7 @@ class List {
   }
 
   draw() {
-    if (!this.box.clientHeight) return;
+    if (!this.box.clientHeight && !this.all) return;
     const beyond = this.all ? 1e9 : BEYOND,
       y = this.box.scrollTop,
       first = this.find(y - beyond),
@@ -90,7 +102,7 @@ class List {
         node = this.make(i);
         node.dataset.i = i;
         node.id = `${this.id}-${i}`;
-        node.setAttribute("role", "option");
+        node.setAttribute("role", this.feed ? "article" : "option");
         node.setAttribute("aria-setsize", this.n);
         node.setAttribute("aria-posinset", i + 1);
         this.shown.set(i, node);
@@ -118,6 +130,7 @@ class List {
     if (!changed) return;
     this.measure();
     this.window.style.transform = `translateY(${this.top(first)}px)`;
+    if (this.pin >= 0) return this.reveal(this.pin);
     if (this.tops[held] !== place) this.box.scrollTop = y + this.tops[held] - place;
     this.later();
   }
@@ -125,7 +138,7 @@ class List {
   mark(i, node) {
     const on = i >= this.on[0] && i <= this.on[1];
     node.classList.toggle("on", on);
-    node.setAttribute("aria-selected", String(on));
+    node.setAttribute(this.feed ? "aria-current" : "aria-selected", String(on));
   }
 
   // mark items first to last and bring the first into sight
@@ -133,8 +146,9 @@ class List {
     this.on = [first, last];
     for (const [i, node] of this.shown) this.mark(i, node);
     if (first < 0 || !this.box.clientHeight) return this.box.removeAttribute("aria-activedescendant");
+    this.pin = quiet || this.fixed ? -1 : first;
     if (!quiet) this.reveal(first);
-    this.box.setAttribute("aria-activedescendant", `${this.id}-${first}`);
+    if (!this.feed) this.box.setAttribute("aria-activedescendant", `${this.id}-${first}`);
   }
 
   reveal(i) {
@@ -142,7 +156,8 @@ class List {
       // the second time with heights that are measured
       const top = this.top(i),
         end = this.top(i + 1) + 12,
-        height = this.box.clientHeight;
+        // on a phone the list may go on below the screen
+        height = Math.min(this.box.clientHeight, Math.max(120, innerHeight - this.box.getBoundingClientRect().top));
       if (top < this.box.scrollTop) this.box.scrollTop = Math.max(0, top - 8);
       else if (end > this.box.scrollTop + height) this.box.scrollTop = Math.min(top, end - height);
       this.draw();

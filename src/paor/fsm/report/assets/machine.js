@@ -1,6 +1,5 @@
-// The machine that plays the run: what was walked up to the row, where it stands, and a dot along the way it took.
+// The machine that a run walks: what was walked up to the row, where it stands, and a dot along the way it took.
 
-const PLAY_MS = 650;
 const DOT_MS = 420;
 const DRAWN = new Set([
   "svg",
@@ -38,38 +37,11 @@ const short = n =>
   n < 1000 ? n : n < 1e5 ? Math.floor(n / 1000) + "k" : n < 1e6 ? "." + Math.floor(n / 1e5) + "M" : Math.floor(n / 1e6) + "M";
 
 class MachineCard {
-  constructor(run, pick) {
-    Object.assign(this, {run, pick, timer: 0, frame: 0, now: 0, still: matchMedia("(prefers-reduced-motion: reduce)")});
-    this.range = el("input", {
-      type: "range",
-      min: 0,
-      "aria-label": "Row of the run",
-      oninput: event => pick(Number(event.target.value)),
-    });
-    this.count = el("output");
-    this.toggle = button(
-      ".play",
-      () => (this.timer ? this.stop() : this.play()),
-      {"aria-label": "Play", title: "Play (space)"},
-      "▶",
-    );
+  constructor(run) {
+    Object.assign(this, {run, frame: 0, now: -1, still: matchMedia("(prefers-reduced-motion: reduce)")});
     this.said = el("p.say", {"aria-live": "polite"});
     this.draw = el("div.draw", {tabindex: "0", role: "group", "aria-label": "Drawing of the machine"});
-    this.card = el(
-      "section.card.machine-card",
-      {"aria-label": "Machine"},
-      this.draw,
-      el(
-        "div.player",
-        button(".step", () => pick(this.now - 1), {"aria-label": "Row before", title: "Row before (left arrow)"}, "‹"),
-        this.toggle,
-        button(".step", () => pick(this.now + 1), {"aria-label": "Next row", title: "Next row (right arrow)"}, "›"),
-        this.range,
-        this.count,
-        el("span.keys.sub", {"aria-hidden": "true"}, el("kbd", "←"), " ", el("kbd", "→"), " ", el("kbd", "space")),
-      ),
-      this.said,
-    );
+    this.card = el("div.machine-card", this.draw, this.said);
     this.take();
   }
 
@@ -89,20 +61,13 @@ class MachineCard {
     );
   }
 
-  show(i, quiet) {
-    const run = this.run;
+  show(i) {
     this.now = i;
-    this.range.max = run.n - 1;
-    this.range.value = i;
-    this.range.style.setProperty("--at", (run.n > 1 ? (i / (run.n - 1)) * 100 : 0) + "%");
-    const {trigger} = run.rows[i];
-    this.range.setAttribute("aria-valuetext", spell(`row ${i}, ${trigger}`));
-    this.count.textContent = `row ${num(i)} of ${num(run.n - 1)}`;
     clearTimeout(this.saying);
     this.saying = setTimeout(() => {
       this.said.textContent = spell(this.sentence(i));
     }, 250);
-    if (this.svg) this.paint(i, quiet);
+    if (this.svg) this.paint(i);
   }
 
   // the step in words, for whoever does not see the drawing
@@ -113,7 +78,7 @@ class MachineCard {
     return `Row ${i}, ${trigger}: from ${source} to ${dest}${found?.meaning ? ", " + found.meaning : ""}`;
   }
 
-  paint(i, quiet) {
+  paint(i) {
     const run = this.run,
       counts = run.counts(i),
       now = run.edge(i),
@@ -138,10 +103,13 @@ class MachineCard {
       node.classList.toggle("now", phase === dest);
       node.classList.toggle("waits", phase === dest && told.includes("waits"));
     }
-    const ends = this.nodes.get(dest),
-      good = i === run.n - 1 && run.line.status === "done";
-    if (ends) ends.classList.toggle("good", good);
-    if (!quiet || this.timer) this.follow(now);
+    const ends = this.nodes.get(dest);
+    for (const [name, status] of [
+      ["good", "done"],
+      ["lost", "failed"],
+    ])
+      ends?.classList.toggle(name, i === run.n - 1 && run.line.status === status);
+    this.follow(now);
     this.center(ends);
   }
 
@@ -175,22 +143,5 @@ class MachineCard {
       left: this.draw.scrollLeft + box.left + box.width / 2 - frame.left - frame.width / 2,
       behavior: this.still.matches ? "auto" : "smooth",
     });
-  }
-
-  play() {
-    if (this.now >= this.run.n - 1) this.pick(0);
-    this.#label("❚❚", "Pause");
-    this.timer = setInterval(() => (this.now >= this.run.n - 1 ? this.stop() : this.pick(this.now + 1, true)), PLAY_MS);
-  }
-
-  stop() {
-    clearInterval(this.timer);
-    this.timer = 0;
-    this.#label("▶", "Play");
-  }
-
-  #label(sign, name) {
-    this.toggle.textContent = sign;
-    this.toggle.setAttribute("aria-label", name);
   }
 }

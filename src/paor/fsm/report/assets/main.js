@@ -16,7 +16,9 @@ function remember(hash) {
 
 const machineOf = async data => (typeof data.machine === "string" ? load(data.machine) : data.machine);
 
-async function openRun(id) {
+// `anew`: as it is now, where the page is live; the run that is shown reads on by itself
+async function openRun(id, anew = false) {
+  if (live && anew && state.view?.run.id !== id) opened.delete(id);
   if (!opened.has(id))
     opened.set(
       id,
@@ -32,31 +34,46 @@ async function openRun(id) {
 
 // -- one run -----------------------------------------------------------------------------------------------------------
 
+const TABS = {said: "Transcript", machine: "Machine", limits: "Limits", rows: "Rows", row: "Row"};
+
+const panel = (name, node) => el("section.card.panel.scroll.of-" + name, {tabindex: "0", "aria-label": TABS[name]}, node);
+
 class RunView {
   constructor(run) {
     Object.assign(this, {run, now: -1});
     const pick = (i, playing) => this.show(i, playing);
+    this.finder = new Finder(run, (found, fresh) => this.list(found, fresh));
+    this.player = new Player(run, pick);
     Object.assign(this, {
       head: new Head(run),
-      lists: new Lists(run, pick),
-      machine: new MachineCard(run, pick),
-      lanes: new Lanes(run, pick),
+      rows: new RowList(run, pick, this.finder.node),
+      said: new Transcript(run, pick),
+      machine: new MachineCard(run),
+      lanes: new Lanes(run, pick, this.player.node),
       row: new RowPane(run),
-      limits: el("div.slot"),
+      limits: el("div"),
     });
     this.limits.append(limitsCard(run));
     this.alarm = el("div.alarm", {role: "alert", hidden: true});
     this.fresh = button(".fresh", () => this.show(this.run.n - 1), {hidden: true});
     this.verdict = el("div.verdict-box", this.head.node, (this.asks = el("p.asks-line", {hidden: true})));
     this.extra = this.actions();
+    this.tabs = Object.entries(TABS).map(([name, told]) =>
+      button(".tab-" + name, () => this.open(name), {"aria-pressed": "false"}, told),
+    );
     this.box = el(
       "main.run",
       {tabindex: "-1"},
-      this.lists.card,
-      el("div.mid", this.machine.card, this.lanes.card, this.limits),
+      this.rows.card,
+      this.lanes.card,
+      el("div.seg.tabs", {role: "group", "aria-label": "What is shown"}, this.tabs),
+      el("section.card.pane.panel.of-said", {"aria-label": "Transcript"}, this.said.box),
+      panel("machine", this.machine.card),
+      panel("limits", this.limits),
       this.row.card,
       this.fresh,
     );
+    this.open("said");
     this.chain = new Chain(run, chain => this.checked(chain));
     const defects = run.data.verify?.count;
     if (defects) {
@@ -67,25 +84,54 @@ class RunView {
       );
     }
     this.waits();
+    this.finder.look();
+    this.hear();
     if (!run.n) this.row.fill([el("p.blk.sub", "There is no row yet.")]);
   }
 
-  show(i, playing) {
+  // what was said in the other rounds of its conversation
+  hear() {
+    const {data, line} = this.run;
+    if (line.conversation)
+      load(data.talk ?? "talk/" + line.id).then(
+        found => this.said.hear(found.messages),
+        () => 0,
+      );
+  }
+
+  // one of the tabs; on a wide screen the rows and the selected one are beside it, whatever is chosen
+  open(name) {
+    this.box.dataset.tab = name;
+    this.tabs.forEach(tab => tab.setAttribute("aria-pressed", String(tab.matches(".tab-" + name))));
+    if (this.now >= 0) this.paint();
+  }
+
+  // the rows that are listed, null for all; from row `fresh` on they are made anew
+  list(found, fresh = 0) {
+    this.rows.set(found, fresh);
+    this.said.set(found, fresh);
+  }
+
+  // `quiet`: the transcript stays where it is
+  show(i, playing, quiet) {
     if (!this.run.n) return;
     i = Math.max(0, Math.min(this.run.n - 1, i));
-    if (!playing) this.machine.stop();
+    if (!playing) this.player.stop();
     this.now = i;
+    this.quiet = quiet;
     if (i === this.run.n - 1) this.fresh.hidden = true;
     if (!this.asked) this.asked = requestAnimationFrame(() => this.paint());
-    remember(rowHash(this.run, i));
+    if (!quiet && nav.now === "run") remember(rowHash(this.run, i));
   }
 
   // all panes at once, however many steps came since the last frame
   paint() {
     this.asked = 0;
+    this.player.show(this.now);
     this.machine.show(this.now);
     this.lanes.show(this.now);
-    this.lists.show(this.now);
+    this.rows.show(this.now);
+    this.said.show(this.now, this.quiet);
     this.row.show(this.now, i => this.rowActions(i));
   }
 
@@ -103,7 +149,7 @@ class RunView {
     );
     this.run.bad = chain.bad;
     this.row.card.classList.toggle("doubted", this.now >= chain.bad);
-    this.lists.rows.set(this.run.n, true);
+    this.finder.tell();
   }
 
   waits() {
@@ -197,11 +243,18 @@ class RunView {
     if (!this.run.append(told.row)) return;
     Object.assign(this.run.line, told.line);
     if (told.row.trigger !== "provide") this.trouble = "";
-    this.lists.rows.set(this.run.n);
-    this.lists.count();
+    this.said.say("", true);
+    this.grown();
     this.lanes.draw();
     this.came(1, end || !before);
     this.soon ||= setTimeout(() => this.refresh(), this.pause || 400);
+  }
+
+  // rows have come: those that fit are listed, what was made of the others stays
+  grown() {
+    if (this.finder.found) return this.finder.renew();
+    this.finder.tally();
+    this.list(null, this.run.steps.at(-1).first);
   }
 
   came(count, follow) {
@@ -210,8 +263,7 @@ class RunView {
     else {
       this.fresh.hidden = false;
       this.fresh.textContent = plural(this.since, "new row");
-      this.machine.range.max = this.run.n - 1;
-      this.machine.count.textContent = `row ${num(this.now)} of ${num(this.run.n - 1)}`;
+      this.player.show(this.now);
     }
   }
 
@@ -227,21 +279,19 @@ class RunView {
     if (!data) return;
     if (data.story.run.head_seq >= this.run.n - 1) {
       const before = this.run.n,
+        calls = this.run.calls.length,
         end = this.now === before - 1;
-      if (erased) this.run.rows = [];
+      if (erased) this.run.clear();
       this.run.take(data);
       const more = this.run.n - before;
-      if (more) {
-        this.lists.rows.set(this.run.n);
-        this.came(more, end);
-      }
+      if (more) this.said.say("", true);
+      this.finder.renew(erased);
+      if (!this.finder.found) this.list(null, erased ? 0 : Math.min(before, this.run.calls[calls - 1]?.seq ?? 0));
+      if (more) this.came(more, end);
     }
     this.head.fill();
     this.limits.replaceChildren(limitsCard(this.run));
-    this.lists.calls.set(this.run.calls.length, true);
-    this.lists.count();
     if (this.cancel) this.cancel.hidden = ["done", "failed"].includes(this.run.line.status);
-    if (this.now >= 0) this.lists.show(this.now);
     this.chain.check();
     this.pause = Math.max(400, 20 * (performance.now() - begin)); // a long run is asked for less often
   }
@@ -250,13 +300,14 @@ class RunView {
     if (!live || this.source) return;
     this.source = stream("events/" + encode(this.run.id), this.run.n - 1, {
       row: told => this.entered(told),
+      said: told => this.said.say(told.text, told.anew),
       end: () => this.refresh(),
       problem: told => this.stopped(told.error),
     });
   }
 
   leave() {
-    this.machine.stop();
+    this.player.stop();
     this.source?.close();
     this.source = null;
   }
@@ -323,10 +374,16 @@ function changed({runs, waits}) {
     if (known.has(line.id)) index.runs[known.get(line.id)] = line;
     else index.runs.unshift(line);
   if (waits) index.waits = waits;
-  state.runs?.update();
+  state.runs?.update(runs || []);
   state.inbox?.update();
   state.view?.waits();
+  const talk = state.view?.run.line.conversation;
+  if (talk && runs?.some(line => line.conversation === talk && line.id !== state.view.run.id)) state.view.hear();
   nav.fill();
+  if (nav.now === "compare" && runs?.some(line => state.pair?.includes(line.id))) {
+    clearTimeout(state.again);
+    state.again = setTimeout(route, 500);
+  }
 }
 
 // -- pages -----------------------------------------------------------------------------------------------------------------
@@ -344,7 +401,9 @@ const nav = {
       items = [];
     if (index.runs.length > 1 || live) items.push(["runs", "#runs", "Runs"]);
     if (run) items.push(["run", view ? rowHash(view.run, Math.max(0, view.now)) : "#run/" + encode(run), "Run"]);
-    if (!live && packedPart("diff")) items.push(["compare", "#compare", "Compare"]);
+    if (live && (run || this.now === "compare") && index.runs.length > 1)
+      items.push(["compare", this.now === "compare" ? location.hash : "#runs?with=" + encode(run), "Compare"]);
+    else if (!live && packedPart("diff")) items.push(["compare", "#compare", "Compare"]);
     if (index.waits.length || live) items.push(["inbox", "#inbox", "Inbox"]);
     this.version.textContent = index.version;
     this.pages.replaceChildren(
@@ -411,6 +470,10 @@ async function route() {
     } else if (hash === "#compare" || ((!hash || hash === "#") && index.compared)) {
       state.compare ||= await compareView();
       if (mine === turn) place("compare", state.compare, null, "Compare");
+    } else if (hash.startsWith("#compare/")) {
+      state.pair = hash.split("/").slice(1).map(decodeURIComponent);
+      const box = await compareView(...state.pair);
+      if (mine === turn) place("compare", box, null, "Compare");
     } else {
       const id = found?.[1] ? decodeURIComponent(found[1]) : state.index.open;
       if (!id) {
@@ -421,11 +484,13 @@ async function route() {
       if (mine !== turn) return;
       place("run", view.box, view.verdict, view.run.line.objective ?? view.run.id);
       const row = found?.[2] !== undefined ? Number(found[2]) : view.now >= 0 ? view.now : view.run.n - 1;
-      if (row !== view.now || found?.[2] === undefined) view.show(row);
+      // an ended run is read from its beginning, one that goes on from its end
+      if (row !== view.now || found?.[2] === undefined)
+        view.show(row, false, found?.[2] === undefined && ["done", "failed"].includes(view.run.line.status));
       view.follow();
       view.chain.check();
     }
-    if (state.view && nav.now !== "run") state.view.machine.stop();
+    if (state.view && nav.now !== "run") state.view.player.stop();
   } catch (error) {
     place(
       "lost",
@@ -459,15 +524,14 @@ function keys(event) {
     view.show(step);
   } else if (key === " " && !target.matches("button,summary,a")) {
     event.preventDefault();
-    if (view.machine.timer) view.machine.stop();
-    else view.machine.play();
+    view.player.press();
   }
 }
 
 // on paper every call and row is there, not only those in sight, of lists of at most 3,000
 function printed(on) {
   const view = state.view;
-  for (const list of [view?.lists.calls, view?.lists.rows, state.runs?.list])
+  for (const list of [view?.said.list, view?.rows.list, state.runs?.list])
     if (list) {
       list.all = on && list.n <= 3000;
       list.draw();

@@ -105,6 +105,7 @@ function whyPart(run, i, row) {
 
 // a stored text, or what there is instead of it
 function stored(found, name) {
+  if (!name) return {};
   const text = own(found.texts, name);
   if (!text) return {gone: "not in this file"};
   if (text.text != null) return {text: text.text};
@@ -112,7 +113,7 @@ function stored(found, name) {
 }
 const shownText = (found, name) => {
   const {text, gone} = stored(found, name);
-  return gone ? el("p.sub.gone", gone) : plain(indented(text));
+  return gone ? el("p.sub.gone", gone) : plain(indented(text, true));
 };
 const promptOf = found =>
   found.row.prompt
@@ -204,7 +205,7 @@ function countersPart(run, i, row) {
     left.delete(item.counter);
     return (item.allowed != null || value > 0) && meter(item.name, value, item.allowed, own(UNITS, item.unit) || num);
   });
-  const rest = [...left].map(([name, value]) => [name, typeof value === "string" ? value : JSON.stringify(value)]);
+  const rest = [...left].map(([name, value]) => [name, asText(value)]);
   const told = run.rows[i];
   const spent = [
     [
@@ -248,11 +249,7 @@ function detailsOf(run, i, found, prompt, actions) {
     row.answer && part("Answer", null, shownText(found, row.answer)),
     row.thought && part("Thought", "as the provider gave it", plain(row.thought)),
     row.reply &&
-      part(
-        "Reply",
-        tokens ? `${num(told.tokens_in)} in, ${num(told.tokens_out)} out` : null,
-        shownText(found, row.reply),
-      ),
+      part("Reply", tokens ? `${num(told.tokens_in)} in, ${num(told.tokens_out)} out` : null, shownText(found, row.reply)),
     (row.inner || []).length > 0 &&
       part(
         "Texts within the call",

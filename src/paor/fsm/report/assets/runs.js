@@ -1,4 +1,4 @@
-// The list of runs: filtered by text, status, reason, tool and date, sorted; what is chosen stands in the address.
+// The list of runs: filtered by words, status, reason, tool and date, sorted, or looked at as a whole; what is chosen stands in the address.
 
 const SORTS = {
   newest: line => -line.created_at,
@@ -11,6 +11,11 @@ const SORTS = {
 };
 const STATUS_CHIP = {waiting: "waiting", running: "running", done: "done", failed: "failed"};
 
+// the words of a search, in small letters; what stands in quotes is one
+const wordsOf = text => [...text.toLowerCase().matchAll(/"([^"]+)"|\S+/g)].map(([word, quoted]) => quoted || word);
+
+const metaWords = metadata => metaOf(metadata).map(pair => pair.join(":"));
+
 const haystack = line =>
   [
     line.id,
@@ -21,7 +26,7 @@ const haystack = line =>
     line.mode,
     line.key,
     ...line.tools,
-    JSON.stringify(line.metadata),
+    ...metaWords(line.metadata),
     line.conversation,
   ]
     .join("\n")
@@ -29,14 +34,14 @@ const haystack = line =>
 
 class RunsView {
   constructor(index) {
-    Object.assign(this, {index, found: new Set(), texts: new Map()});
+    Object.assign(this, {index, found: new Map(), texts: new Map(), view: "list"});
     this.box = el("main.page.runs", {tabindex: "-1"});
     const change = () => this.filter();
     const select = name => el("select", {name, onchange: change});
     this.q = el("input", {
       type: "search",
       name: "q",
-      placeholder: "id, objective, tool, reason, metadata",
+      placeholder: 'words, tenant:acme, "two words"',
       oninput: () => {
         this.search();
         change();
@@ -52,10 +57,19 @@ class RunsView {
       sort: select("sort"),
     };
     this.count = el("p.sub", {"aria-live": "polite"});
+    this.views = ["List", "Overview"].map(name =>
+      button("", () => this.show(name.toLowerCase()), {"aria-pressed": "false"}, name),
+    );
+    this.overview = new Overview(filter => {
+      for (const [name, value] of Object.entries(filter)) this.fields[name].value = value;
+      this.search();
+      this.show("list");
+    });
+    this.chosen = el("p.note", {hidden: true});
     const label = name => el("label", el("span", {q: "search"}[name] || name), this.fields[name]);
     this.list = new List({label: "Runs", id: "run", size: 84, make: i => this.node(this.lines[i]), pick: i => this.pick(i)});
     this.list.box.addEventListener("keydown", event => {
-      if (event.key === "Enter" && this.list.on[0] >= 0) location.hash = "#run/" + encode(this.lines[this.list.on[0]].id);
+      if (event.key === "Enter" && this.list.on[0] >= 0) this.go(this.list.on[0]);
     });
     this.box.append(
       el("h1", index.title || index.journal || "Runs"),
@@ -65,8 +79,10 @@ class RunsView {
         Object.keys(this.fields).map(label),
         button(".btn", () => this.clear(), "Clear"),
       ),
-      this.count,
-      el("section.card.pane", {"aria-label": "Runs"}, this.list.box),
+      this.chosen,
+      el("div.bar", this.count, el("div.seg", {role: "group", "aria-label": "View"}, this.views)),
+      (this.card = el("section.card.pane", {"aria-label": "Runs"}, this.list.box)),
+      this.overview.node,
     );
     this.options();
   }
@@ -99,24 +115,43 @@ class RunsView {
   open(query) {
     const given = new URLSearchParams(query);
     for (const [name, field] of Object.entries(this.fields)) field.value = given.get(name) || (name === "sort" ? "newest" : "");
+    this.view = given.get("view") === "overview" ? "overview" : "list";
+    this.beside = given.get("with") || "";
+    const other = this.index.runs.find(line => line.id === this.beside);
+    this.chosen.hidden = !this.beside;
+    this.chosen.replaceChildren(
+      ...(this.beside
+        ? el(
+            "i",
+            "Choose the run to be compared with ",
+            el("b", cut(other?.objective ?? this.beside, 120)),
+            ". ",
+            link("#run/" + encode(this.beside), "back to it"),
+          ).childNodes
+        : []),
+    );
     this.search();
     this.filter(true);
   }
 
+  show(view) {
+    this.view = view;
+    this.filter();
+  }
+
   clear() {
-    this.found.clear();
-    this.open("");
+    this.open(this.view === "overview" ? "view=overview" : "");
     this.filter();
   }
 
   filter(quiet) {
     const value = name => this.fields[name].value,
-      q = value("q").trim().toLowerCase(),
+      words = wordsOf(value("q")),
       day0 = value("from"),
       day1 = value("to");
     this.lines = this.index.runs.filter(
       line =>
-        (!q || this.text(line).includes(q) || this.found.has(line.id)) &&
+        words.every(word => this.text(line).includes(word) || this.found.get(word)?.has(line.id)) &&
         (!value("status") || line.status === value("status")) &&
         (!value("reason") || line.reason === value("reason")) &&
         (!value("tool") || line.tools.includes(value("tool"))) &&
@@ -131,11 +166,19 @@ class RunsView {
         : `${num(this.lines.length)} of ${plural(this.index.runs.length, "run")}`;
     this.list.select(-1);
     this.list.box.scrollTop = quiet ? this.list.box.scrollTop : 0;
-    this.list.set(this.lines.length, true);
+    this.list.set(this.lines.length, 0);
+    const overview = this.view === "overview";
+    this.box.classList.toggle("over", overview);
+    this.card.hidden = overview;
+    this.overview.node.hidden = !overview;
+    this.views.forEach(tab => tab.setAttribute("aria-pressed", String(tab.textContent.toLowerCase() === this.view)));
+    if (overview) this.overview.fill(this.lines);
     const told = new URLSearchParams(
-      Object.entries(this.fields)
-        .map(([name, field]) => [name, field.value])
-        .filter(([name, text]) => text && !(name === "sort" && text === "newest")),
+      [
+        ...Object.entries(this.fields).map(([name, field]) => [name, field.value]),
+        ["view", overview && "overview"],
+        ["with", this.beside],
+      ].filter(([name, text]) => text && !(name === "sort" && text === "newest")),
     ).toString();
     if (!quiet) remember("#runs" + (told && "?" + told));
   }
@@ -145,15 +188,18 @@ class RunsView {
     return this.texts.get(line.id);
   }
 
-  // the server looks into prompts and replies, too
+  // the server looks into prompts and replies for each of the words, too
   search() {
     if (!live) return;
     clearTimeout(this.asking);
-    const q = this.q.value.trim();
+    const words = wordsOf(this.q.value);
+    for (const word of this.found.keys()) if (!words.includes(word)) this.found.delete(word);
+    const ask = async word => {
+      const answer = await fetch(live + "search?q=" + encode(word)).catch(() => null);
+      if (answer?.ok && wordsOf(this.q.value).includes(word)) this.found.set(word, new Set((await answer.json()).runs));
+    };
     this.asking = setTimeout(async () => {
-      const answer = q && (await fetch(live + "search?q=" + encode(q)).catch(() => null));
-      if (q !== this.q.value.trim()) return;
-      this.found = new Set(answer && answer.ok ? (await answer.json()).runs : []);
+      await Promise.all(words.filter(word => !this.found.has(word)).map(ask));
       this.filter(true);
     }, 200);
   }
@@ -186,6 +232,16 @@ class RunsView {
         "div.sub.small.line",
         el("span", when(line.created_at)),
         el("span.mono", line.id.slice(0, 13)),
+        Object.keys(line.metadata).length > 0 &&
+          el(
+            "span.with",
+            cut(
+              metaOf(line.metadata)
+                .map(pair => pair.join(": "))
+                .join(", "),
+              80,
+            ),
+          ),
         el("span.grow", meta.join(" · ")),
       ),
     );
@@ -195,11 +251,17 @@ class RunsView {
   pick(i) {
     const byKey = this.list.box.matches(":focus-visible");
     this.list.select(i);
-    if (!byKey) location.hash = "#run/" + encode(this.lines[i].id);
+    if (!byKey) this.go(i);
   }
 
-  update() {
-    this.texts.clear();
+  go(i) {
+    const {id} = this.lines[i];
+    location.hash = this.beside && this.beside !== id ? `#compare/${encode(this.beside)}/${encode(id)}` : "#run/" + encode(id);
+  }
+
+  // of lines that have changed or are new
+  update(lines) {
+    for (const line of lines) this.texts.delete(line.id);
     this.options();
     const at = this.list.box.scrollTop;
     this.filter(true);

@@ -62,8 +62,12 @@ const TURN = ["waits", "answered", "in_doubt"];
 class Run {
   constructor(data) {
     this.bad = -1; // the first row that the chain does not hold for
-    this.rows = [];
+    this.clear();
     this.take(data);
+  }
+
+  clear() {
+    Object.assign(this, {rows: [], steps: [], stepOf: [], checkpoints: null});
   }
 
   // the run as it is now, with the rows of its story from any number on that is there or the next
@@ -126,7 +130,11 @@ class Run {
 
   // a row of the story, unless it is there
   append(row) {
-    return row.seq === this.n && this.rows.push(row) > 0;
+    if (row.seq !== this.n) return false;
+    if (this.steps.at(-1)?.step !== row.step) this.steps.push({step: row.step, first: row.seq});
+    this.steps.at(-1).last = row.seq;
+    this.stepOf.push(this.steps.length - 1);
+    return this.rows.push(row) > 0;
   }
 
   // how often each edge was taken up to row i, from the checkpoint before it
