@@ -466,11 +466,11 @@ def test_questions_beyond_their_bound_are_found(guard: Callable[..., None]) -> N
 
 def test_invariants_of_usage_ends_and_errors_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens that are not counted, an end without words, an engine that raises."""
-    counted = paor.fsm.machine.decide._add_usage
+    counted = paor.fsm.machine.decide.with_usage
     with monkeypatch.context() as patch:
         patch.setattr(
             paor.fsm.machine.decide,
-            "_add_usage",
+            "with_usage",
             lambda counters, usage, moment, **details: counted(counters, NO_USAGE, moment, **details),
         )
         assert broken([start(), choose()]) == "usage_adds_up"
