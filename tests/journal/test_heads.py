@@ -288,5 +288,9 @@ def test_a_file_of_heads_that_cannot_be_read_is_exit_2(place: str, shell: Shell)
     """Missing, a directory, below a file, without a name."""
     given_heads(shell)
     os.mkdir(shell.folder / "folder")
-    shell("verify", "--heads", place).refused("cannot be read", code=2)
+    said = shell("verify", "--heads", place)
+    if place:
+        said.refused("cannot be read", code=2)
+    else:
+        assert said.code == 2 and "--heads: expected a file name" in said.err and said.out == ""
     assert by_script(shell.folder / "paor.db", shell.folder / place if place else shell.folder)[0] == 2
