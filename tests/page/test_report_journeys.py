@@ -36,12 +36,6 @@ VIEWS = ("#row-8", "#inbox", "#runs")
 
 
 @pytest.fixture(scope="module")
-def run() -> DeskRun:
-    """Give a run of about forty rows."""
-    return DeskRun()
-
-
-@pytest.fixture(scope="module")
 def file(run: DeskRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give its page, with two more runs in the list."""
     other = run.line(

@@ -5,24 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from .inside import content_policy, page_html, page_texts
-from .report_browser import DeskRun, opened, written
+from .report_browser import DeskRun, opened
 
 CODE_BYTES_MAX = 66_000
-
-
-@pytest.fixture(scope="module")
-def run() -> DeskRun:
-    """Give a run of about forty rows."""
-    return DeskRun()
-
-
-@pytest.fixture(scope="module")
-def file(run: DeskRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give its page."""
-    return written(tmp_path_factory.mktemp("page"), run.parts())
 
 
 # -- what is delivered -----------------------------------------------------------------------------------------------

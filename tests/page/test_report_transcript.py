@@ -19,18 +19,6 @@ pytestmark = pytest.mark.whole
 ENTRIES = "[...document.querySelectorAll('.entry')]"
 
 
-@pytest.fixture(scope="module")
-def run() -> DeskRun:
-    """Give a run of about forty rows."""
-    return DeskRun()
-
-
-@pytest.fixture(scope="module")
-def file(run: DeskRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give its page."""
-    return written(tmp_path_factory.mktemp("page"), run.parts())
-
-
 def flat(text: str) -> str:
     """Return a text with single spaces."""
     return re.sub(r"\s+", " ", text)

@@ -71,7 +71,7 @@ def _said(form: Callable[[object], str], value: object) -> str:
     """Return a host's value as text, by the name of its type where it fails at that."""
     try:
         return form(value)
-    except Exception:
+    except Exception:  # what a host's own method raises
         return type(value).__name__
 
 

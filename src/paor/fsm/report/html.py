@@ -147,7 +147,7 @@ def content_policy(*, live: bool) -> str:
     return "; ".join([*rules, "connect-src 'self'"] if live else rules)
 
 
-def packed(text: bytes, level: int = 4) -> str:
+def packed(text: bytes, level: int = 5) -> str:
     """Return a text as the page unpacks it: UTF-8, gzip without a time, base64."""
     return base64.b64encode(gzip.compress(text, level, mtime=0)).decode()
 
