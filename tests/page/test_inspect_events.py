@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from itertools import islice
@@ -452,13 +453,15 @@ class Writer:
     Attributes:
         first, second: Let the calls go on; a page that shows the result of the first one listens by the second.
         rest: Lets the answer end.
+        written: Set when all words of it were given.
         tool: For the engine.
     """
 
     name, streams = "writer", True
 
-    def __init__(self) -> None:
-        self.first, self.second, self.rest = (threading.Event() for _ in range(3))
+    def __init__(self, pieces: Sequence[str] = ("It was ", "sk-live-", "1234567890", " paid")) -> None:
+        self.pieces = pieces
+        self.first, self.second, self.rest, self.written = (threading.Event() for _ in range(4))
         gates = [self.first, self.second]
 
         @tool("bank.pay", effect="read", repeat_allowed=True)
@@ -474,11 +477,12 @@ class Writer:
         done = sum(message.role == "tool" for message in call.messages)
         if done < 2:
             return Reply(json.dumps(call_tools(step("bank.pay", amount=done))))
-        for piece in ("It was ", "sk-live-", "1234567890", " paid"):
+        for piece in self.pieces:
             if call.on_text is not None:
                 call.on_text(piece)
+        self.written.set()
         assert self.rest.wait(60)
-        return Reply("It was sk-live-1234567890 paid for.")
+        return Reply(f"{''.join(self.pieces)} for.")
 
     def end(self) -> None:
         """Let all go on."""
@@ -486,14 +490,19 @@ class Writer:
             gate.set()
 
 
-@pytest.mark.parametrize("given", ["engine", "journal"])
+@pytest.mark.parametrize("given", ["engine", "journal", "in memory"])
 def test_words_come_before_their_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str) -> None:
     """Of a run that this process drives: as the model writes, without keys also where pieces cut them, and after the rows before."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-live-1234567890")
     model = Writer()
     with (
-        Engine(model, [model.tool], tmp_path / "runs.db", profile="native") as engine,
-        served(app(engine if given == "engine" else engine.journal)) as browser,
+        Engine(
+            model,
+            [model.tool],
+            ":memory:" if given == "in memory" else tmp_path / "runs.db",
+            profile="native",
+        ) as engine,
+        served(app(engine.journal if given == "journal" else engine)) as browser,
         ThreadPoolExecutor(1) as pool,
     ):
         driving: Future[Result] = pool.submit(engine.run, "Pay five")
@@ -516,3 +525,55 @@ def test_words_come_before_their_row(tmp_path: Path, monkeypatch: pytest.MonkeyP
         finally:
             model.end()
         assert driving.result(60).state == "Done"
+
+
+KEY = "sk-live-abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@pytest.mark.parametrize("before", [4096, 8192])
+def test_a_key_whose_beginning_was_dropped_is_not_told(
+    before: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a long reply the first words are not kept: a page that is opened late begins in the middle of a word, which may be a key."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    text = "x" * (before - 20) + KEY + "y" * (65_536 - 40)  # so that what is kept begins within the key
+    model = Writer([text[at : at + 16] for at in range(0, len(text), 16)])
+    with (
+        Engine(model, [model.tool], tmp_path / "runs.db", profile="native") as engine,
+        served(app(engine)) as browser,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        driving: Future[Result] = pool.submit(engine.run, "Pay five")
+        try:
+            run_id = first_run(browser)
+            with browser.events(f"events/{run_id}") as events:
+                model.first.set()
+                for name, _, data in events:
+                    if name == "row" and data["row"]["trigger"] == "execute":
+                        break
+                model.second.set()
+                assert model.written.wait(60)
+                with browser.events(f"events/{run_id}") as late:
+                    words = ""
+                    while "yyyy" not in words:
+                        name, _, data = next(late)
+                        words += data["text"] if name == "said" else ""
+            assert not [at for at in range(len(KEY) - 7) if KEY[at : at + 8] in words]
+        finally:
+            model.end()
+        assert driving.result(60).state == "Done"
+
+
+def test_a_driver_that_leaves_takes_no_listener_of_rows_with_it() -> None:
+    """A journal in memory is read as the one that is written: the rows of the next driver are told like those of the first."""
+    with bank(":memory:", [], 5, 6) as engine, served(app(engine)) as browser:
+        run = engine.run("Pay")
+        with browser.events(f"events/{run.run_id}") as events:
+            seen = 0
+            while run.waiting_for is not None:
+                while seen < len(engine.journal.transitions(run.run_id)):
+                    seen = int(next(events)[1]) + 1
+                for _ in range(20):  # so that the page has noticed by then that nobody drives the run
+                    browser.get(f"part/run/{run.run_id}")
+                run = engine.resume(run.run_id, answer={"approve": True}, question=run.waiting_for.id)
+            assert [name for name, *_ in events][-1] == "end"

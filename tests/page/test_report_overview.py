@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from paor import Engine, ScriptedModel, report
+from paor import Engine, Journal, ScriptedModel, report
 from paor.testing import call_tools, step
 
 from .inside import JournalView
@@ -33,7 +34,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("broken order of Ann", "acme", "done", "model_stop", 66, 60, 2000),
         ("lost order of Cem", "acme", "failed", "model_error", 2, 0, 0),
         ("broken order of Dee", "globex", "done", "model_stop", 6, 0, 2000),
-        ("late order of Dee", "globex", "waiting", None, 0, 0, 2000),
+        ("late order of Dee", "globex-2", "waiting", None, 0, 0, 2000),
     ]
     lines = [
         run.line(
@@ -45,6 +46,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
             created_at=at + number * HOUR,
             ended_at=None if status == "waiting" else at + number * HOUR + took * 1_000_000,
             waited_us=waited * 1_000_000,
+            asked_at=at + (number - 2) * HOUR if status == "waiting" else None,
             cost_micro=cost,
             tools=["orders.find"] if status == "failed" else ["orders.find", "payments.refund"],
         )
@@ -89,7 +91,7 @@ def test_the_overview_counts_what_the_list_shows(chromium: Any, file: Path) -> N
         charts = [re.sub(r"\s+", " ", text) for text in seen.page.locator(".chart").all_inner_texts()]
         assert "60 % 3 done 2 failed 1 waiting" in charts[0]
         assert "half within 6.0 s" in charts[1] and "95 % within 8.0 s" in charts[1]
-        assert "half within 1 min 95 % within 1 min" in charts[2]
+        assert "half within 2 h 95 % within 2 h" in charts[2]  # one waits still, for two hours
         assert "0.0120 in all, 0.0020 a run" in charts[3]
         titles = seen.page.locator(".chart").first.locator("title").all_text_contents()
         assert len([text for text in titles if "1 run" in text]) == 6
@@ -97,7 +99,8 @@ def test_the_overview_counts_what_the_list_shows(chromium: Any, file: Path) -> N
         assert reasons["model_stop"][:6] == ["3", "3", "0", "100 %", "6.0 s", "6.0 s"]
         assert set(reasons) == {"model_stop", "max_steps", "model_error", "waiting"}
         assert table(seen, "tool")["payments.refund"][:4] == ["4", "3", "0", "100 %"]
-        assert table(seen, "tenant")["globex"][:4] == ["3", "1", "1", "50 %"]
+        assert table(seen, "tenant")["globex"][:4] == ["2", "1", "1", "50 %"]
+        assert table(seen, "tenant")["globex-2"][0] == "1"
         seen.page.get_by_label("reason").select_option("max_steps")
         assert "0 % 1 failed" in re.sub(r"\s+", " ", seen.text(".chart"))
         seen.page.get_by_label("reason").select_option("")
@@ -107,8 +110,9 @@ def test_the_overview_counts_what_the_list_shows(chromium: Any, file: Path) -> N
         seen.page.get_by_role("button", name="Overview").click()
         seen.page.get_by_role("button", name="Clear").click()
         seen.page.get_by_role("button", name="tenant", exact=True).click()
-        seen.page.get_by_role("button", name="acme", exact=True).click()
-        seen.until(f"{SHOWN}.length", 3)
+        seen.page.get_by_role("button", name="globex", exact=True).click()
+        seen.until(SHOWN, ["broken order of Dee", "late order of Bob"])  # and none of globex-2
+        assert seen.page.evaluate("document.activeElement.getAttribute('aria-label')") == "Runs"
         seen.silent()
 
 
@@ -125,7 +129,7 @@ def test_axe_finds_no_violation_in_the_overview(
 
 
 def test_a_line_says_how_long_a_run_has_waited(tmp_path: Path) -> None:
-    """For each answer the time since its question; of a fork with the rows that it shares."""
+    """For each answer the time since its question; a fork has not waited for what its parent was answered."""
     with bank(tmp_path / "runs.db", [], 5, 6) as engine:
         run = engine.run("Pay")
         while run.waiting_for is not None:
@@ -133,12 +137,31 @@ def test_a_line_says_how_long_a_run_has_waited(tmp_path: Path) -> None:
         rows = engine.journal.transitions(run.run_id)
         waits = [after.at - row.at for row, after in pairwise(rows) if row.trigger == "wait"]
         fork = engine.fork(run.run_id, at_seq=rows[-3].seq)
-        found = {line["id"]: line["waited_us"] for line in _index(engine)["runs"]}
-        assert len(waits) == 2 and found[run.run_id] == found[fork.run_id] == sum(waits) > 0
+        asks = engine.run("Pay").run_id
+        found = {line["id"]: line for line in _index(engine)["runs"]}
+        assert len(waits) == 2 and found[run.run_id]["waited_us"] == sum(waits) > 0
+        assert found[fork.run_id]["waited_us"] == 0 and found[run.run_id]["asked_at"] is None
+        assert found[asks]["asked_at"] == engine.journal.transitions(asks)[-1].at
 
 
 def _index(engine: Engine) -> Any:
     return JournalView(engine.journal).index()
+
+
+def test_a_damaged_round_keeps_no_page_from_being_made(chromium: Any, tmp_path: Path) -> None:
+    """Neither its own nor that of another round, which says why the others are not there."""
+    path, file = tmp_path / "runs.db", tmp_path / "talk.html"
+    with Engine(ScriptedModel(["Hello Ann.", "Bye."]), journal=path, profile="native") as engine:
+        runs = [engine.run(words, conversation="ann").run_id for words in ("I am Ann.", "Thank you.")]
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE transitions SET at = at + 1 WHERE run = 1 AND seq = 0")
+    with Journal(path, read_only=True) as journal:
+        for run_id in runs:
+            file.write_text(report(journal, run_id), encoding="utf-8")
+    with opened(chromium, file) as seen:
+        assert "other rounds of the conversation cannot be read" in seen.text(
+            "p.note:has-text('other rounds')"
+        )
 
 
 def test_a_conversation_is_read_with_its_other_rounds(chromium: Any, tmp_path: Path) -> None:

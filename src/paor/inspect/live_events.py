@@ -29,7 +29,7 @@ from ..fsm.journal.backend import NEWEST_ROW, ChangeWatch
 from ..fsm.journal.feeds import Feed, LoopWaker
 from ..fsm.journal.rows import RunRow
 from ..fsm.lifecycle.listening import Listening
-from ..fsm.runtime.channel import RunFeed
+from ..fsm.runtime.channel import RunFeed, size_of
 from ..fsm.runtime.events import ModelText
 from ..fsm.runtime.logs import LOGGER
 from ..states.base.errors import JournalBusy, PaorError
@@ -313,9 +313,18 @@ async def run_events(hub: Hub, run_id: str, after: int) -> AsyncIterator[bytes]:
                     yield beat
 
 
+class _Ear:
+    """What wakes a listener of its own: to stop hearing words is not to stop hearing rows, where both are of one journal."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.wake = listener.wake
+
+
 class Words:
     """
     The words of a model before their row is committed, for one listener; a run that another process drives has none.
+
+    The last characters of a text wait for those that follow as long as a key may begin in them.
 
     Args:
         hub: Of the page.
@@ -324,7 +333,7 @@ class Words:
     """
 
     def __init__(self, hub: Hub, row: RunRow, listener: Listener) -> None:
-        self._hub, self._row, self._listener = hub, row, listener
+        self._hub, self._row, self._listener = hub, row, _Ear(listener)
         self._feed: RunFeed | None = None
         self._place = 0
         self._reply: tuple[str, int] | None = None
@@ -347,8 +356,13 @@ class Words:
         if self._feed is None:
             return
         # not before the rows before it
-        said, self._place = self._hub.driving.said(self._feed, self._place, after + 1)
+        said, place = self._hub.driving.said(self._feed, self._place, after + 1)
+        # what came between was dropped before it was read, and may have begun a key
+        is_gap, self._place = place - sum(map(size_of, said)) > self._place, place
+        if is_gap:
+            self._reply = None
         for piece in said:
+            was_gap, is_gap = is_gap, False
             if piece.seq <= after:
                 continue
             if not isinstance(piece, ModelText):  # a notice: what comes after it begins again
@@ -358,7 +372,8 @@ class Words:
             begins = self._reply != (piece.request, piece.seq)
             if begins:
                 self._reply, self._shown = (piece.request, piece.seq), StreamScrubber(self._hub.scrub)
-            yield event("said", {"text": self._shown.feed(piece.text), "anew": begins})
+            text = self._shown.feed(piece.text)
+            yield event("said", {"text": "…" if was_gap else text, "anew": begins})
         if not self._feed.drivers:  # else the journal of the host would be looked at for its rows
             self.close()
 

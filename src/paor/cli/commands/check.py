@@ -24,7 +24,7 @@ from ..support import terminal as io
 from ..support.app import engine_alone
 from ..support.journals import reading
 from ..support.json_input import standard_input, text_file
-from ..support.options import app_option, command, journal_given, option
+from ..support.options import app_option, command, file_name, journal_given, option
 
 if TYPE_CHECKING:
     from ...fsm.check.bounded_specs import Form
@@ -211,7 +211,7 @@ BYTES_MAX = 4 * CHARS_MAX
     "paor validate - --kind plan --json",
     "paor validate flow.yaml --app shop:engine",
 )
-@click.argument("file")
+@click.argument("file", callback=file_name)
 @click.option(
     "--kind", type=click.Choice(["plan", "workflow"]), help="Of the file; by default its keys decide."
 )

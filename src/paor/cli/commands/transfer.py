@@ -17,7 +17,7 @@ from ...fsm.transfer.redaction import Redaction, rules_of_text
 from ...states.base.errors import PaorError, UsageError
 from ..support import terminal as io
 from ..support.journals import busy_timeout_s, find_run, reading
-from ..support.options import ALL, OUTPUT, REDACT, command, option
+from ..support.options import ALL, OUTPUT, REDACT, command, file_name, option
 
 
 @command(
@@ -77,7 +77,7 @@ def redaction_given(given: tuple[str, ...]) -> Redaction | None:
     "paor import runs.jsonl --journal archive.db",
     "paor export last --journal a.db | paor import - --journal b.db",
 )
-@click.argument("file", metavar="FILE|-")
+@click.argument("file", metavar="FILE|-", callback=file_name)
 def import_(file: str, journal: str) -> int:
     """
     Import runs from JSON lines, as paor export prints them: all of them or none.

@@ -75,7 +75,7 @@ def worker(
     if release is not None:
         with options.driving() as engine:
             row, queue = find_run(engine.journal, release), RunQueue(engine.journal.store.backend)
-            if not queue.has(row.run):
+            if row.status == "done" or not queue.has(row.run):
                 raise UsageError(
                     f"run {row.run_id} is in no queue: it was not submitted, or it has ended; see: paor show {row.run_id}"
                 )

@@ -93,7 +93,7 @@ def option(form: str, text: str, *name: str, **more: Any) -> Decorator:
     if not placeholder:
         return click.option(flag, *name, is_flag=True, help=text, **more)
     metavar, repeatable = placeholder.removesuffix("..."), placeholder.endswith("...")
-    if metavar.partition("|")[0] in ("FILE", "PEM"):
+    if {"FILE", "PEM"} & {*metavar.split("|")}:
         more = {"callback": file_name} | more
     return click.option(flag, *name, metavar=metavar, help=text, multiple=repeatable, **more)
 

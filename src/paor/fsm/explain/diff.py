@@ -29,6 +29,7 @@ from ..journal.rows import Transition
 from ..replay.comparison import apart, first_line, told_tools
 from ..replay.recorded_outcome import recorded_host, recorded_outcome
 from ..replay.restore import run_before
+from ..versioning.amendments import amend_spec
 from .divergence import (
     CAUSES,
     ComparedPart,
@@ -419,7 +420,7 @@ class Reader:
         self.parts: tuple[SharedPart, ...] = journal.lineage(self.row.run)
         self.rows: list[Transition] = journal.transitions(self.row.run_id)
         self._prompts: Known = {}
-        self._offered: dict[str, Any] = {}
+        self._offered: dict[tuple[str, int], Any] = {}
         self._ids = [part.run_id for part in self.parts]
 
     def part(self, row: Transition) -> SharedPart:
@@ -427,14 +428,19 @@ class Reader:
         return part_with(self.parts, "first_seq", row.seq)
 
     def offered(self, row: Transition) -> Any:
-        """Return what a provider was told of tools, by their names."""
-        run_id = self.part(row).run_id
-        if run_id not in self._offered:
+        """Return what a provider was told of tools for a row, by their names: by the spec, and what a resume has accepted since."""
+        part = self.part(row)
+        amended = [one for one in self.rows[part.first_seq : row.seq + 1] if "spec" in one.request]
+        key = part.run_id, len(amended)
+        if key not in self._offered:
             try:
-                self._offered[run_id] = told_tools(self.journal.spec(run_id))
-            except Erased:
-                self._offered[run_id] = ERASED
-        return self._offered[run_id]
+                spec = self.journal.spec(part.run_id)
+                for one in amended:
+                    spec = amend_spec(spec, self.journal.payload(one.run, one.request["spec"]["n"]).body)
+                self._offered[key] = told_tools(spec)
+            except (Erased, JournalDamaged):  # an amendment that is erased is damage
+                self._offered[key] = ERASED
+        return self._offered[key]
 
     def text(self, row: Transition, place: Any) -> str:
         """Return the text of a payload that a row refers to, without ids of the run."""

@@ -109,11 +109,7 @@ class SpecPlace(NamedTuple):
         """Return *spec* with another value at this place; None takes an entry away."""
         held = getattr(spec, self.field)
         if self.key and isinstance(held, Mapping):
-            value = {
-                name: item
-                for name, item in {**held, self.key: value}.items()
-                if name != self.key or item is not None
-            }
+            value = {name: item for name, item in {**held, self.key: value}.items() if item is not None}
         elif self.key:
             value = held.model_copy(update={self.key: value})
         return spec.model_copy(update={self.field: value})

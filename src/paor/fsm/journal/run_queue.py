@@ -197,7 +197,15 @@ class RunQueue:
             self._backend.signal()
 
     def bring_forward(self, runs: Sequence[int], within_s: float) -> None:
-        """Have those of *runs* that would come up later come up after some seconds; claimed runs and runs held back stay as they are."""
+        """
+        Have those of *runs* that would come up later come up after some seconds; runs held back stay as they are.
+
+        So do those come up that a worker has claimed, whose note on the run counts no more: it may have seen the run wait before the answer.
+
+        Args:
+            runs: Their numbers.
+            within_s: Seconds from now.
+        """
         at, places = self.now_us() + _us(within_s), ", ".join("?" * len(runs))
         self._backend.execute(
             f"UPDATE queue SET ready_at = ? WHERE run IN ({places}) AND ready_at > ?", (at, *runs, at)

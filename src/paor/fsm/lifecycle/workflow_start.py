@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -108,7 +109,7 @@ class GivenWorkflow:
         except ExpressionError as error:
             if not waits:
                 return lost(spec, workflow, given, error), model
-            variables = inputs
+            variables = _known(workflow, inputs)
         # nothing else of the machine: who writes a workflow is not always who runs it
         roots = (*([str(self.folder)] if self.folder is not None else ()), *spec.policy.file_roots)
         workflow = _with_templates(workflow, variables, roots)
@@ -118,6 +119,15 @@ class GivenWorkflow:
             kept(given, spec)  # whether they are small enough
             return spec.model_copy(update={"flow": FlowState(0, "waits", given)}), model
         return begun(spec, workflow, given), model
+
+
+def _known(workflow: Workflow, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the variables that a workflow begins with, but for those that cannot be evaluated before it is known what was said."""
+    found: dict[str, Any] = {}
+    for name, value in workflow.init.items():
+        with suppress(ExpressionError):
+            found[name] = rendered(value, inputs, strict=False)
+    return found | {name: value for name, value in inputs.items() if value is not None}
 
 
 def begun(spec: Spec, workflow: Workflow, given: Mapping[str, Any]) -> Spec:

@@ -273,7 +273,7 @@ def _parts(
     if compared:
         yield "diff", view.difference(rows[0].run_id, rows[-1].run_id)
     machines: list[Mapping[str, Any]] = []
-    talks: list[str] = []
+    talks: dict[str, str] = {}
     with closing(RunDefects(reader)) as defects:
         for row in sorted(rows, key=lambda row: row.run):
             run = RunView(reader, row.run_id, defects=defects.of)
@@ -288,9 +288,9 @@ def _parts(
             shared = {"machine": f"machine/{place}"}
             if row.conversation is not None:
                 if row.conversation not in talks:
-                    talks.append(row.conversation)
-                    yield f"talk/{len(talks) - 1}", view.talk(row.conversation)
-                shared["talk"] = f"talk/{talks.index(row.conversation)}"
+                    talks[row.conversation] = f"talk/{len(talks)}"
+                    yield talks[row.conversation], view.talk(row.conversation)
+                shared["talk"] = talks[row.conversation]
             yield f"run/{row.run_id}", view.clean(head) | shared | {"redacted": redacted}
             for number in range(-(-run.count // CHUNK)):
                 yield f"rows/{row.run_id}/{number}", view.clean(run.chunk(number))

@@ -34,7 +34,7 @@ def run_line(journal: JournalReader, row: RunRow) -> dict[str, Any]:
     spec = spec_data(journal, row)
     used = totals_of(journal, row)
     with damage_told(row.run_id):
-        tools, calls, refused, waited_us = _calls(journal, row)
+        tools, calls, refused, waited_us, asked_at = _calls(journal, row)
     if question is not None and question.tool is not None:
         tools = sorted({*tools, question.tool})
     return {
@@ -57,6 +57,7 @@ def run_line(journal: JournalReader, row: RunRow) -> dict[str, Any]:
         "cost_micro": used["cost_micro"],
         "time_us": used["time_us"],
         "waited_us": waited_us,
+        "asked_at": asked_at if row.ended_at is None else None,
         "waits_for": question.kind if question is not None else "erased" if row.status == "waiting" else "",
         "parent": [row.parent_run_id, row.parent_seq] if row.parent_run_id else None,
         "workflow": _workflow(row),
@@ -85,8 +86,12 @@ def verdict_words(row: RunRow) -> str:
     return f"{row.state}: not ended"
 
 
-def _calls(journal: JournalReader, row: RunRow) -> tuple[list[str], int, int, int]:
-    """Return the tools that a run has called, how many calls were made and refused, and how long it has waited for answers, in microseconds."""
+def _calls(journal: JournalReader, row: RunRow) -> tuple[list[str], int, int, int, int | None]:
+    """
+    Return the tools that a run has called, and how many calls were made and refused.
+
+    Then how long it has waited for answers, in microseconds, of a fork without what its parent has waited; and since when it waits for one.
+    """
     tools: dict[str, None] = {}
     calls = refused = waited = asked_at = 0
     last = row.head_seq
@@ -99,13 +104,13 @@ def _calls(journal: JournalReader, row: RunRow) -> tuple[list[str], int, int, in
             for trigger, guards, request, at in journal.columns(
                 run, _OF_CALLS, (), first, min(first + _ROWS - 1, end)
             ):
-                waited += at - asked_at if asked_at else 0
+                waited += max(0, at - max(asked_at, row.created_at)) if asked_at else 0
                 asked_at = at if trigger == "wait" else 0
                 calls += trigger == "execute"
                 refused += trigger in ("refuse", "withhold") or _told(guards, "action_allowed") is False
                 if isinstance(tool := _told(request, "tool"), str) and tool:
                     tools[tool] = None
-    return sorted(tools), calls, refused, waited
+    return sorted(tools), calls, refused, waited, asked_at or None
 
 
 def _told(text: str, key: str) -> object:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ...prompts.clients.settings import environment_secrets
-from ...states.base.errors import UsageError
+from ...states.base.errors import JournalDamaged, UsageError
 from ...states.base.secrets import Scrubber, scrubbed
 from ...states.base.version import VERSION
 from ..explain.conversations import conversation_named
@@ -123,8 +123,11 @@ class JournalView:
         return self.clean(told)
 
     def talk(self, name: str) -> dict[str, Any]:
-        """Return the messages of all rounds of a conversation that are not erased, as ``messages``."""
-        messages = conversation_named(self.journal, name).messages
+        """Return the messages of all rounds of a conversation that are not erased, as ``messages``; of damaged ones none, and why."""
+        try:
+            messages = conversation_named(self.journal, name).messages
+        except JournalDamaged as error:
+            return self.clean({"messages": [], "error": str(error)})
         return self.clean({"messages": [asdict(message) for message in messages]})
 
     def wait(self, row: RunRow) -> dict[str, Any] | None:

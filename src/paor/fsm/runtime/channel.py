@@ -36,7 +36,7 @@ class Speech:
 
     def add(self, event: ModelText | ModelNotice) -> None:
         """Keep *event*; text of the same reply is one with what came before."""
-        size, pieces = _size(event), self._pieces
+        size, pieces = size_of(event), self._pieces
         last = pieces[-1][1] if pieces else None
         if isinstance(event, ModelText) and isinstance(last, ModelText) and _belong(last, event):
             pieces[-1] = pieces[-1][0], replace(last, text=last.text + event.text)
@@ -44,7 +44,7 @@ class Speech:
             pieces.append((self.end, event))
         self.end += size
         while pieces and self.end - self.start > SAID_MAX:
-            self.start += _size(pieces.popleft()[1])
+            self.start += size_of(pieces.popleft()[1])
 
     def first_after(self, seq: int) -> int:
         """Return the place of the first piece of a row after *seq*."""
@@ -54,7 +54,7 @@ class Speech:
         """Return what comes after a place, up to row *seq* if there is one, and the place after that."""
         found: list[ModelText | ModelNotice] = []
         for at, event in self._pieces:
-            end = at + _size(event)
+            end = at + size_of(event)
             if end <= place:
                 continue
             if seq is not None and event.seq > seq:
@@ -66,7 +66,8 @@ class Speech:
         return found, place
 
 
-def _size(event: ModelText | ModelNotice) -> int:
+def size_of(event: ModelText | ModelNotice) -> int:
+    """Return how many places a piece takes: one a character, and one for a notice."""
     return len(event.text) if isinstance(event, ModelText) else 1
 
 

@@ -11,15 +11,18 @@ model has said in words of its own about an erased text cannot be known; only er
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from ...states.base.errors import UsageError
+from ...states.base.errors import Erased, JournalDamaged, UsageError
 from ...states.run.spec import TASK_TOOL
+from ...states.run.state import Change, initial_run
 from ..journal.lineage import part_with
 from ..journal.payloads import Payload
 from ..journal.rows import RunRow, StoredDocument, transition_of
+from ..machine.fold import restore
 from .text_search import EXCERPT, Excerpts, form, texts_within
 
 if TYPE_CHECKING:
@@ -135,17 +138,38 @@ class ErasurePlan:
         """Erase the spec where the arguments of a call go, or what a resume needs: with it the salt of the keys, and the conversation."""
         spec = self.journal.root_columns(run)["spec_payload"]
         doomed = self.doomed.get(run, set())
-        if doomed and self.journal.payload(run, spec).body is not None:
+        if self.doomed and self.journal.payload(run, spec).body is not None:
             read = (json_of(self.journal.find_payload(run, n)) for n in sorted(doomed))
-            if any(_object(data, "intent") for data in read) or self._ends(run, doomed):
+            if any(_object(data, "intent") for data in read) or self._ends(run):
                 self.doom(run, [spec])
 
-    def _ends(self, run: int, numbers: Collection[int]) -> bool:
-        """Return whether a run has not ended, and goes on no more without these payloads."""
-        name = self.journal.index.names([run])[run]
-        if self.journal.run(name).status in ("done", "failed"):
+    def _ends(self, run: int) -> bool:
+        """Return whether a run has not ended, and goes on no more without what goes of it and of those whose rows it shares."""
+        if not any(self.doomed.get(part.run) for part in self.journal.lineage(run)):
             return False
-        return any(_number_in(change) in numbers for (change,) in self.journal.columns(run, ("change",)))
+        row = self.journal.run(self.journal.index.names([run])[run])
+        if row.status in ("done", "failed"):
+            return False
+        try:
+            return any(n in self.doomed.get(number, ()) for number, n in self._needed(run))
+        except Erased:
+            return True
+        except JournalDamaged:  # nobody goes on with it as it is
+            return False
+
+    def _needed(self, run: int) -> list[tuple[int, int]]:
+        """Return the changes that whoever goes on with a run reads, each by the number of the run that holds it and its own."""
+        needed: list[tuple[int, int]] = []
+
+        def load(number: int, column: str) -> Change:
+            needed.append((number, orjson.loads(column)["n"]))
+            return self.journal.change(number, column)
+
+        parts = self.journal.lineage(run)
+        for part, last in zip(parts, (*(after.first_seq - 1 for after in parts[1:]), 2**32 - 1), strict=True):
+            begun = initial_run(part.run_id, part.run, self.journal.spec(part.run_id))
+            restore(begun, self.journal.own_rows(part.run, part.first_seq, last), partial(load, part.run))
+        return needed
 
 
 def _object(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -12,7 +12,10 @@ class Finder {
   // told(rows, fresh) is called with the numbers of the rows that fit, null for all
   constructor(run, told) {
     Object.assign(this, {run, told, turn: 0, said: []});
-    const change = () => this.look();
+    const change = () => {
+      clearTimeout(this.asking);
+      this.asking = setTimeout(() => this.look(), 150);
+    };
     this.q = el("input", {type: "search", placeholder: "words in this run", "aria-label": "Words in this run", oninput: change});
     this.kind = el("select", {"aria-label": "Which rows", onchange: change});
     this.count = el("p.sub.small", {"aria-live": "polite"});
@@ -76,10 +79,14 @@ class Finder {
     this.found = [...before, ...first];
     this.done = words.length ? from : run.n; // up to where the texts were looked at, too
     this.tell();
-    const last = Math.ceil(run.n / run.size);
-    for (let k = Math.floor(from / run.size); words.length && k < last; k += 1) {
-      const part = await chunk(run.id, k, live && k === last - 1).catch(() => null);
+    const last = Math.ceil(run.n / run.size),
+      begin = Math.floor(from / run.size);
+    let unread = 0;
+    for (let k = begin; words.length && k < last; k += 1) {
+      // of a run that grows the last part, and the one that was the last before, are read anew
+      const part = await chunk(run.id, k, live && (k === last - 1 || (from > 0 && k === begin))).catch(() => null);
       if (turn !== this.turn) return;
+      unread += !part;
       const fits = new Set(rows.filter(i => Math.floor(i / run.size) === k && !first.has(i))),
         more = (part?.rows || []).filter(row => fits.has(row.seq) && holds(row.seq, behindRow(part, row)));
       this.done = Math.min(run.n, (k + 1) * run.size);
@@ -89,6 +96,7 @@ class Finder {
       }
       this.tally();
       if (k < last - 1) this.count.append(` · ${Math.floor((this.done / run.n) * 100)} % of the texts`);
+      if (unread) this.count.append(` · texts of up to ${num(unread * run.size)} rows cannot be read`);
     }
   }
 

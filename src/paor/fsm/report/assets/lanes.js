@@ -290,7 +290,7 @@ class Player {
   // the row one row or one step on or back: of a step its last row
   beside(way) {
     const {run, now} = this;
-    if (this.unit.value === "row") return now + way;
+    if (!run.n || this.unit.value === "row") return now + way;
     const k = run.stepOf[now],
       here = run.steps[k];
     return way > 0 && now < here.last ? here.last : (run.steps[k + way]?.last ?? (way > 0 ? run.n - 1 : 0));

@@ -39,6 +39,7 @@ class List {
         node.remove();
         this.shown.delete(i);
       }
+    for (const node of this.shown.values()) node.setAttribute("aria-setsize", n);
     this.n = n;
     this.measure();
     this.later();
@@ -105,6 +106,12 @@ class List {
         node.setAttribute("role", this.feed ? "article" : "option");
         node.setAttribute("aria-setsize", this.n);
         node.setAttribute("aria-posinset", i + 1);
+        const head = this.feed && node.querySelector(".line");
+        if (head) {
+          head.id = `${node.id}-head`;
+          node.tabIndex = 0;
+          node.setAttribute("aria-labelledby", head.id);
+        }
         this.shown.set(i, node);
         this.window.insertBefore(node, after);
         this.mark(i, node);

@@ -94,7 +94,7 @@ class RunView {
     const {data, line} = this.run;
     if (line.conversation)
       load(data.talk ?? "talk/" + line.id).then(
-        found => this.said.hear(found.messages),
+        found => this.said.hear(found.messages, found.error),
         () => 0,
       );
   }

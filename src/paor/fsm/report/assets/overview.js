@@ -4,6 +4,10 @@ const BUCKETS = 48;
 const WIDTHS = [1, 5, 15, 60, 180, 360, 720, 1440, 4320, 10080, 43200].map(minutes => minutes * 6e7);
 const OUTCOMES = ["done", "failed", "waiting", "running"];
 
+// until when what waits has waited: on a live page now, in a file its last moment
+let until = 0;
+const lastMoment = lines => lines.reduce((at, line) => Math.max(at, line.created_at, line.ended_at || 0, line.asked_at || 0), 0);
+const waitOf = line => line.waited_us + (line.asked_at ? Math.max(0, until - line.asked_at) : 0);
 const ended = line => line.ended_at != null;
 // from its creation to its end, without what it waited for people
 const latency = line => Math.max(0, line.ended_at - line.created_at - line.waited_us);
@@ -14,14 +18,14 @@ const percent = share => Math.round(share * 100) + " %";
 
 function figuresOf(lines) {
   const over = lines.filter(ended),
-    waits = lines.filter(line => line.waited_us > 0);
+    waits = lines.filter(line => waitOf(line) > 0);
   return {
     n: lines.length,
     ended: over.length,
     count: Object.fromEntries(OUTCOMES.map(name => [name, lines.filter(line => line.status === name).length])),
     success: over.length ? over.filter(line => line.status === "done").length / over.length : null,
     latency: sortedOf(over, latency),
-    wait: sortedOf(waits, line => line.waited_us),
+    wait: sortedOf(waits, waitOf),
     cost: lines.reduce((sum, line) => sum + line.cost_micro, 0),
   };
 }
@@ -142,7 +146,7 @@ function groupings(lines) {
   return {
     reason: [line => [line.reason || line.status], name => (OUTCOMES.includes(name) ? {status: name} : {reason: name})],
     tool: [line => line.tools, name => ({tool: name})],
-    model: [line => [line.model].filter(Boolean), name => ({q: `"${name}"`})],
+    model: [line => [line.model].filter(Boolean), name => ({q: exactly(name)})],
     time: [line => [day(line.created_at)], name => ({from: name, to: name})],
     ...Object.fromEntries(
       [...told]
@@ -152,7 +156,7 @@ function groupings(lines) {
           key + ":",
           [
             line => (own(line.metadata, key) == null ? [] : [asText(line.metadata[key])]),
-            name => ({q: name.includes('"') ? `${key}:${name}` : `"${key}:${name}"`}),
+            name => ({q: exactly(`${key}:${name}`)}),
           ],
         ]),
     ),
@@ -222,6 +226,7 @@ class Overview {
 
   fill(lines) {
     if (!lines.length) return this.node.replaceChildren(el("p.sub", "No runs."));
+    until = live ? Date.now() * 1000 : lastMoment(lines);
     const names = Object.keys(groupings(lines));
     if (!names.includes(this.by)) this.by = "reason";
     const focused = this.node.contains(document.activeElement) && document.activeElement.textContent;

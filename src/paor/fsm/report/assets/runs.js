@@ -11,10 +11,16 @@ const SORTS = {
 };
 const STATUS_CHIP = {waiting: "waiting", running: "running", done: "done", failed: "failed"};
 
-// the words of a search, in small letters; what stands in quotes is one
-const wordsOf = text => [...text.toLowerCase().matchAll(/"([^"]+)"|\S+/g)].map(([word, quoted]) => quoted || word);
+// what marks the ends of a value, so that ="tenant:acme" finds this one and no longer one
+const WHOLE = ["\u0002", "\u0003"];
+const whole = text => WHOLE.join(text);
+const exactly = text => (text.includes('"') ? text : `="${text}"`);
 
-const metaWords = metadata => metaOf(metadata).map(pair => pair.join(":"));
+// the words of a search, in small letters; what stands in quotes is one
+const wordsOf = text =>
+  [...text.toLowerCase().matchAll(/(=?)"([^"]+)"|\S+/g)].map(([word, exact, quoted]) => (exact ? whole(quoted) : quoted || word));
+
+const metaWords = metadata => metaOf(metadata).map(pair => whole(pair.join(":")));
 
 const haystack = line =>
   [
@@ -22,7 +28,7 @@ const haystack = line =>
     line.objective,
     line.verdict,
     line.reason,
-    line.model,
+    line.model && whole(line.model),
     line.mode,
     line.key,
     ...line.tools,
@@ -64,6 +70,7 @@ class RunsView {
       for (const [name, value] of Object.entries(filter)) this.fields[name].value = value;
       this.search();
       this.show("list");
+      this.list.box.focus();
     });
     this.chosen = el("p.note", {hidden: true});
     const label = name => el("label", el("span", {q: "search"}[name] || name), this.fields[name]);
@@ -199,7 +206,7 @@ class RunsView {
       if (answer?.ok && wordsOf(this.q.value).includes(word)) this.found.set(word, new Set((await answer.json()).runs));
     };
     this.asking = setTimeout(async () => {
-      await Promise.all(words.filter(word => !this.found.has(word)).map(ask));
+      await Promise.all(words.filter(word => !word.startsWith(WHOLE[0]) && !this.found.has(word)).map(ask));
       this.filter(true);
     }, 200);
   }

@@ -143,7 +143,9 @@ class Transcript {
   }
 
   // what was said in the other rounds of the conversation, before this one and after it
-  hear(messages) {
+  hear(messages, error) {
+    this.unheard?.remove();
+    if (error) this.box.before((this.unheard = el("p.note", `The other rounds of the conversation cannot be read: ${error}`)));
     const {id} = this.run,
       first = messages.findIndex(one => one.run_id === id);
     this.rounds = messages.map((one, k) => ({...one, later: first >= 0 && k > first})).filter(one => one.run_id !== id);

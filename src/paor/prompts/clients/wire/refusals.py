@@ -70,12 +70,14 @@ What can be left out of a request, and what servers call it. The first that was 
 combination names first what the other one depends on.
 """
 _BAD_PICTURE = re.compile(
-    r"process|decod|corrupt|dimension|exceed|too (?:large|many|big)|larger than|invalid image|appears to be|truncat|format|media.?type|pixels|bytes"
+    r"process|decod|corrupt|dimension|exceed|too (?:large|many|big)|larger than|above|invalid image|appears to be|truncat|format|media.?type|pixels|bytes"
 )
 """What providers say of one picture, and not of all."""
 _NO_PICTURES = re.compile(
-    r"multi.?modal|mmproj|content type|variant|\bvision\b|image input|process(?:ing)? images|images are not supported"
-    r"|image (?:processing|content) is not supported|not support (?:processing )?images?\b(?! (?:format|type|size|of|in|with|over|larger))"
+    r"multi.?modal|mmproj|content type|variant|\bvision\b|image input|images are not supported by|processing images is not supported"
+    r"|image (?:processing|content) is not supported (?:by|for)|not support images?(?=[.,;:(]|$)"
+    r"|(?:can(?:not|'t)|unable to|not support) (?:process(?:ing)? )?(?:any )?(?:images|pictures|image (?:content|inputs?))"
+    r"(?! (?:larger|bigger|exceed\w*|over|above|more|of|in|with)\b)"
 )
 """What they say of all pictures, whatever words for one stand beside it."""
 _TOOL_SCHEMA = re.compile(r"tool|function|input_schema|parameters")
