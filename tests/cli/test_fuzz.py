@@ -98,6 +98,12 @@ def test_what_is_covered_is_a_share_of_what_runs_of_its_modes_can_take(shell: Sh
     assert covered["of_other_modes"] and set(covered["never_taken"]) < could < names
     taken = len(could) - len(covered["never_taken"])
     assert covered["rows_percent"] == taken * 1000 // len(could) / 10
+    everything = Coverage.empty()
+    within = [one for one in everything.possible if everything.rows[one.place].name in could]
+    share = (
+        covered["guards_percent"] * len(within) / 100
+    )  # a number of them, rounded down to a tenth of a percent
+    assert share % 1 < 0.1 or share % 1 > 0.9
 
 
 @pytest.mark.whole

@@ -88,6 +88,8 @@ REFUSALS = (
     (400, "Invalid request: images are not supported by this model (bad format of messages[1])"),
     (400, "Image processing is not supported for this model"),
     (422, "The model does not support processing image content"),
+    (400, "This model cannot process any images"),
+    (400, "Sorry, I can't process images"),
 )
 
 
@@ -112,6 +114,14 @@ def test_how_servers_refuse_pictures_is_understood(status: int, words: str) -> N
         "Image does not match the provided media type image/jpeg",
         "The server does not support image format image/tiff",
         "image format is not supported; images of at most 20 MB are processed",
+        "Failed to process images: image 2 is corrupt",
+        "Error processing images: the image exceeds 5 MB",
+        "Unable to process images larger than 20 MB",
+        "The API does not support images exceeding 20 MB",
+        "The API does not support images above 20 MB",
+        "The API does not support image files larger than 5 MB",
+        "HEIC images are not supported: invalid image format",
+        "The server does not support image media type image/bmp",
     ],
 )
 @pytest.mark.parametrize("status", [400, 500])

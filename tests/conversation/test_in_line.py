@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from paor import Engine, Journal, ModelCall, Reply, ScriptedModel, Task
+from paor import Engine, Journal, ModelCall, Policy, Reply, ScriptedModel, Task
 from paor.errors import ConversationBusy, Erased, KeyConflict, LeaseLost
 from paor.worker import Worker
 
@@ -21,7 +21,7 @@ from ..support.inside import RunQueue, line_bytes
 from .talk import Clerk, desk, find, holds
 from .test_kills import FUSE_S, ROUNDS, WORDS, check
 from .test_rounds import MODES
-from .test_turns import asking
+from .test_turns import CALL, asking, pay
 
 pytestmark = pytest.mark.filterwarnings("ignore:mode='batch'")
 
@@ -358,6 +358,58 @@ def test_a_line_goes_on_behind_a_round_that_is_erased(case: str, tmp_path: Path)
         assert [host.result(run_id).answer for run_id in runs] == ["You said: Say 0", "You said: Say 1"]
         assert host.journal.spec(runs[1]).earlier[-1].runs == (runs[0],) and "pay" not in model.told()
         holds(host.journal)
+
+
+def test_a_workflow_in_line_has_the_files_that_it_names_without_what_was_said(tmp_path: Path) -> None:
+    """A variable that cannot be evaluated before its turn takes none of the others with it."""
+    (tmp_path / "plan.md").write_text("Plan in few words.")
+    flow = tmp_path / "flow.yaml"
+    flow.write_text(
+        "init: {first: '${transcript[0].content + \"!\"}', text: 'plan.md'}\n"
+        "plan: {input: {promptTemplateFile: '${text}'}}\n"
+    )
+    with desk(tmp_path / "runs.db") as host:
+        host.submit("Say a", conversation="c", queue=True)
+        last = host.submit("Say b", conversation="c", queue=True, workflow=flow).run_id
+        assert "Plan in few words." in str(host.journal.spec(last).workflow)
+        work(host)
+        assert "Plan in few words." in str(host.journal.spec(last).workflow)
+
+
+CALLS: list[Any] = [
+    {"text": "", "calls": [{"id": f"f{n}", "name": "orders_find", "arguments": {"order_id": f"O-{n}"}}]}
+    for n in (1, 2)
+]
+
+
+def test_an_older_change_that_no_resume_reads_may_go(tmp_path: Path) -> None:
+    """The run that has lost it goes on, in its conversation."""
+    policy = Policy(approvals=("orders.pay",))
+    model = ScriptedModel([*CALLS, CALL, "Paid."])
+    with Engine(model, [find, pay], tmp_path / "runs.db", builtins=False, policy=policy) as host:
+        first = host.run("Pay", conversation="c")
+        older = next(row for row in host.journal.transitions(first.run_id) if row.trigger == "execute")
+        host.journal.erase(first.run_id, payloads=[older.change["n"]], force=True)
+        assert host.journal.run(first.run_id).conversation == "c"
+        assert host.resume(first.run_id, answer={"approve": True}).answer == "Paid."
+
+
+def test_a_line_goes_on_behind_a_fork_whose_shared_part_is_erased(tmp_path: Path) -> None:
+    """Its texts are its parent's, which has ended and needs none."""
+    model = ScriptedModel([*CALLS, CALL, "Paid.", "You said: Say more"])
+    policy = Policy(approvals=("orders.pay",))
+    with Engine(model, [find, pay], tmp_path / "runs.db", builtins=False, policy=policy) as host:
+        parent = host.run("Pay", conversation="c")
+        rows = host.journal.transitions(parent.run_id)
+        fork = host.fork(parent.run_id, at_seq=rows[-1].seq)
+        assert host.resume(parent.run_id, answer={"approve": True}).state == "Done"
+        last = host.submit("Say more", conversation="d", queue=True, after=fork.run_id).run_id
+        host.journal.erase(parent.run_id, payloads=[rows[0].change["n"]], force=True)
+        with pytest.raises(Erased):
+            host.resume(fork.run_id, answer={"approve": True})
+        host.model = Clerk()
+        work(host)
+        assert host.result(last).answer == "You said: Say more"
 
 
 @pytest.mark.parametrize("place", ["c", None])

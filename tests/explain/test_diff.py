@@ -389,6 +389,33 @@ def test_any_single_change_is_the_cause_that_is_named(change: tuple[str, dict[st
     assert seq is None or found.seq == seq, found
 
 
+def test_tools_are_compared_as_a_resume_has_accepted_them(tmp_path: Path) -> None:
+    """Two runs that were started with other words, and asked with the same, part by what their models said."""
+
+    def engine(says: str, path: Path, *words: str) -> Engine:
+        read = Tool(
+            "notes.read",
+            run=lambda: "nothing",
+            description=says,
+            parameters={"type": "object"},
+            effect="read",
+        )
+        return Engine(ScriptedModel(words), [read], path, builtins=False, profile="native")
+
+    runs = []
+    for number, says in enumerate(("Read one.", "Read another.")):
+        path = tmp_path / f"{number}.db"
+        with engine(says, path) as host:
+            run_id = host.submit("Read").run_id
+        with engine("Read.", path, f"Answer {number}") as host:
+            assert host.resume(run_id, accept_changes=True).state == "Done"
+        runs.append((Journal(path, read_only=True), run_id))
+    (journal, good), (theirs, bad) = runs
+    with journal, theirs:
+        found = diff(journal, good, bad, theirs)
+        assert found.cause == "model_output" and found.field.startswith("outcome"), found
+
+
 @pytest.mark.parametrize("changed", ["description", "parameters"])
 def test_tools_that_a_provider_alone_is_told_of_make_two_runs_part(changed: str, tmp_path: Path) -> None:
     """No prompt holds them: a difference in them is that of the request, and not the model's."""

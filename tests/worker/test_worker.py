@@ -689,6 +689,24 @@ def test_a_run_is_released_that_is_queued_and_no_other(
     assert main([*words, late]) == 0 and f"run {late}  comes up again" in capsys.readouterr().out
     (_, row) = sorted(rows_of(host), key=lambda row: row.run_id)
     assert (row.ready_at or 0) <= queue_of(host).now_us()
+    assert host.resume(late).state == "Done" and main([*words, late]) == 2
+    assert f"run {late} is in no queue" in capsys.readouterr().err
+
+
+def test_an_answer_brings_up_what_waits_or_is_claimed_and_nothing_that_is_held_back(
+    opened: Callable[..., Engine],
+) -> None:
+    """A worker may have seen the run wait before the answer: its note on the run counts no more."""
+    host = opened()
+    for _ in range(2):
+        host.submit("Pay")
+    queue = queue_of(host)
+    claimed, held = queue.claim(2, "w", 3600.0)
+    queue.hold_back(held, "given up")
+    queue.bring_forward([claimed.run, held.run], 30.0)
+    queue.put_back(claimed, claimed.ready_at, "waits")
+    ready = {row.reason: row.ready_at for row in rows_of(host)}
+    assert ready["given up"] is None and 0 < (ready[None] or 0) <= queue.now_us() + 30_000_000
 
 
 def _ready_now(host: Engine) -> None:

@@ -22,7 +22,6 @@ from ...states.run.state import Change, initial_run
 from ..journal.lineage import part_with
 from ..journal.payloads import Payload
 from ..journal.rows import RunRow, StoredDocument, transition_of
-from ..machine.fold import restore
 from .text_search import EXCERPT, Excerpts, form, texts_within
 
 if TYPE_CHECKING:
@@ -159,6 +158,8 @@ class ErasurePlan:
 
     def _needed(self, run: int) -> list[tuple[int, int]]:
         """Return the changes that whoever goes on with a run reads, each by the number of the run that holds it and its own."""
+        from ..machine.fold import restore  # which an export does without
+
         needed: list[tuple[int, int]] = []
 
         def load(number: int, column: str) -> Change:
