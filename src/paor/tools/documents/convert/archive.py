@@ -19,7 +19,7 @@ _ENTITY = tuple("<!ENTITY".encode(codec) for codec in ("ascii", "utf-16-le", "ut
 _STRICT_MARK = b"http://purl.oclc.org/ooxml/"
 _STRICT = re.compile(re.escape(_STRICT_MARK) + rb"(\w+)/")
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
-_QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.')
+_QUOTED = re.compile(r'"[^"]*"|\[[^][]*\]|\\.')
 _CHART = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _TITLE = ".//{http://purl.org/dc/elements/1.1/}title"
 
