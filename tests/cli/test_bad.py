@@ -254,7 +254,7 @@ def mounted(folder: Path, options: str) -> None:
 def disk(shell: Shell) -> Iterator[Path]:
     """A small file system; needs root."""
     folder = shell.folder / "disk"
-    mounted(folder, "size=340k")
+    mounted(folder, "size=480k")
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
@@ -406,7 +406,7 @@ def test_an_unexpected_exception_is_one_line(
             shell("diagram")
 
 
-@pytest.mark.parametrize("place", [100, 4096])
+@pytest.mark.parametrize("place", [100, 8192])
 def test_verify_of_a_file_that_sqlite_cannot_read_is_a_defect(shell: Shell, place: int) -> None:
     """Also as JSON, and it does not advise what was just done."""
     assert shell.run().code == 0

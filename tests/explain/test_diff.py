@@ -202,6 +202,7 @@ def test_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that is recorded of what decides is the same, and yet it was decided otherwise."""
     one = drive(tmp_path, "one")
     with monkeypatch.context() as patch:
+        patch.setattr("paor.fsm.machine.stop_rules.nothing_concludes", lambda case: False)
         patch.setattr("paor.fsm.machine.stop_rules.first_stop", stops_always)
         other = drive(tmp_path, "other", replies=[*SCRIPT[:3], SUCCESS])
     found = compared(tmp_path, one, other)

@@ -466,7 +466,7 @@ def test_questions_beyond_their_bound_are_found(guard: Callable[..., None]) -> N
 
 def test_invariants_of_usage_ends_and_errors_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens that are not counted, an end without words, an engine that raises."""
-    counted = paor.fsm.machine.decide.with_usage
+    counted = paor.fsm.machine.summary.with_usage
     with monkeypatch.context() as patch:
         patch.setattr(
             paor.fsm.machine.decide,

@@ -236,7 +236,7 @@ def test_documents_of_a_call_that_was_not_observed_yet_are_held_against_its_resu
 ) -> None:
     """Their rows come with the next transition; forged with their own digest they are found all the same."""
     path = tmp_path / JOURNAL
-    monkeypatch.setattr(loop, "_at_once", lambda row: None)
+    monkeypatch.setattr(loop, "_at_once", lambda drive, row: None)
     with BY_NAME["documents"].engine(tmp_path) as scripted:
         for event in scripted.stream("Go", **BY_NAME["documents"].run, on_close="stop"):
             if getattr(event, "trigger", "") == "execute":

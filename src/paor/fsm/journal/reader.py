@@ -42,7 +42,7 @@ _WITH_TEXTS = (
 _WITH_GONE = (
     'SELECT "last", texts FROM rows WHERE "last" >= ?'
     ' AND "last" <= coalesce((SELECT min("last") FROM rows WHERE "last" >= ?), 9223372036854775807)'
-    " AND texts LIKE '%,null,null]%'"
+    """ AND texts LIKE '%,null,null]%' ORDER BY "last" LIMIT ?"""
 )
 """How a text ends that is erased; one that is not may hold the same words."""
 
@@ -141,12 +141,14 @@ class JournalReader:
         Return rows of a table in the order of their keys, each with its key before its columns.
 
         Args:
-            table: A key of `_KEYED`, or ``payloads``.
+            table: A key of `_KEYED`, ``payloads``, or ``erased`` for the keys of the payloads without a body.
             first, last: Keys; of ``specs`` the run's number, of the others that << 32 | the number within the run.
             most: Rows at most.
         """
         if table == "payloads":
             return self._keyed_payloads(first, last, most)
+        if table == "erased":
+            return self._keyed_erased(first, last, most)
         found = self.query(_KEYED[table], (first, last, most))
         return [self._row(*row) for row in found] if table == "rows" else found
 
@@ -168,6 +170,17 @@ class JournalReader:
         if 0 < beside < len(found):
             found.sort(key=_key)
         return found[:most]
+
+    def _keyed_erased(self, first: int, last: int, most: int) -> list[tuple[Any, ...]]:
+        sql = f"SELECT id FROM texts {_BETWEEN} AND body IS NULL ORDER BY id LIMIT ?"
+        beside, gone, at, some = self.query(sql, (first, last, most)), [], first, _STRETCH
+        while len(gone) < most and some == _STRETCH:
+            rows = self.query(_WITH_GONE, (at, last, _STRETCH))
+            for at, texts in rows:
+                with suppress(TypeError, ValueError):  # which verify names
+                    gone += [(key,) for key, item in payloads_of(at, texts) if item.body is None and first <= key <= last]
+            at, some = at + 1, len(rows)
+        return sorted([*beside, *gone])[:most]
 
     def _row(self, key: int, text: str, before: bytes, hash: bytes) -> tuple[Any, ...]:
         """Return a row of `rows` as values, its key before them."""
@@ -443,23 +456,11 @@ class JournalReader:
         self, run: int, *, erased: bool, first: int = 0, last: int = 2**32 - 1
     ) -> list[int]:
         """Return the numbers of a run's payloads, of those that were erased or of those that were not."""
-        gone = self._erased(run << 32 | first, run << 32 | last)
+        gone = [key & (2**32 - 1) for (key,) in self.keyed("erased", run << 32 | first, run << 32 | last)]
         if erased:
             return gone
         begin, end, without = self.lineage(run)[-1].first_payload, self.last_payload(run), {*gone}
         return [n for n in range(max(first, begin), min(last, end) + 1) if n not in without]
-
-    def _erased(self, first: int, last: int) -> list[int]:
-        """Return the numbers of the payloads without a body from one key to another, in order."""
-        keys = [
-            key for (key,) in self.query(f"SELECT id FROM texts {_BETWEEN} AND body IS NULL", (first, last))
-        ]
-        for key, texts in self.query(_WITH_GONE, (first, last)):
-            with suppress(TypeError, ValueError):  # which verify names
-                keys += (
-                    own for own, item in payloads_of(key, texts) if item.body is None and first <= own <= last
-                )
-        return sorted(key & (2**32 - 1) for key in keys)
 
     def payloads_at(self, run: int, first: int, count: int) -> list[Payload]:
         """Return *count* payloads of a run from number *first* on, fewer where there are no more."""

@@ -240,7 +240,7 @@ class _Walk:
 
     def go(self) -> None:
         """Walk to the end of the run, or of what was recorded."""
-        self.store = PayloadWindow(self.journal, intact=True)
+        self.store = PayloadWindow(self.journal)
         for part, rows, _ in checked_parts(self.journal, self.row.run, self.row.head_seq):
             self.parts[part.run] = part
             self.rows += map(transition_of, rows)
