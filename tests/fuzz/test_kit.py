@@ -482,7 +482,7 @@ def test_invariants_of_usage_ends_and_errors_fail(monkeypatch: pytest.MonkeyPatc
         patch.setattr("paor.fsm.machine.updates.final_answer", lambda *args, **more: "  ")
         assert broken(SCRIPTS["whole"]) == "every_end_says_why"
     with monkeypatch.context() as patch:
-        patch.setattr(paor.fsm.machine.decide, "_add_usage", lambda *args: 1 / 0)
+        patch.setattr(paor.fsm.machine.decide, "with_usage", lambda *args, **more: 1 / 0)
         assert broken([start(), choose()]) == "raises_nothing"
     assert Usage(1, 1, 1) != NO_USAGE
 
