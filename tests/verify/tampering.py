@@ -413,8 +413,9 @@ def update(db: sqlite3.Connection, table: str, row: Row, values: Row) -> bool:
         db.execute(f"UPDATE {table} SET {sets} WHERE {key} = ?", (*values.values(), row[key]))
     except (
         sqlite3.IntegrityError,
+        sqlite3.OperationalError,
         OverflowError,
-    ):  # NOT NULL, UNIQUE, another type, or no number of SQLite's
+    ):  # NOT NULL, UNIQUE, another type, what JSON cannot hold, or no number of SQLite's
         return False
     where = values.get(key, row[key])
     found = db.execute(
