@@ -135,7 +135,11 @@ class Tamperer:
         """Apply the change of *seed* to the journal behind *connection* and tell where it must show."""
         chance = random.Random(seed)
         while True:
+            connection.execute("SAVEPOINT attempt")
             made = chance.choice(KINDS)(self, chance, connection)
+            if made is None:  # which may have been written all the same: a view writes a row anew
+                connection.execute("ROLLBACK TO attempt")
+            connection.execute("RELEASE attempt")
             if made is not None:
                 kind, what, places, runs, head = made
                 blamed = (*runs, *(self.forks[run_id] for run_id in runs if run_id in self.forks))

@@ -178,7 +178,11 @@ class JournalReader:
             rows = self.query(_WITH_GONE, (at, last, _STRETCH))
             for at, texts in rows:
                 with suppress(TypeError, ValueError):  # which verify names
-                    gone += [(key,) for key, item in payloads_of(at, texts) if item.body is None and first <= key <= last]
+                    gone += [
+                        (key,)
+                        for key, item in payloads_of(at, texts)
+                        if item.body is None and first <= key <= last
+                    ]
             at, some = at + 1, len(rows)
         return sorted([*beside, *gone])[:most]
 
