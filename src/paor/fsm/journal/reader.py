@@ -173,7 +173,8 @@ class JournalReader:
 
     def _keyed_erased(self, first: int, last: int, most: int) -> list[tuple[Any, ...]]:
         sql = f"SELECT id FROM texts {_BETWEEN} AND body IS NULL ORDER BY id LIMIT ?"
-        beside, gone, at, some = self.query(sql, (first, last, most)), [], first, _STRETCH
+        beside, at, some = self.query(sql, (first, last, most)), first, _STRETCH
+        gone: list[tuple[int]] = []
         while len(gone) < most and some == _STRETCH:
             rows = self.query(_WITH_GONE, (at, last, _STRETCH))
             for at, texts in rows:
