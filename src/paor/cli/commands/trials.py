@@ -8,11 +8,23 @@ from contextlib import contextmanager
 
 import click
 
+from ...fsm.evaluation.asked import COMPARED
+from ...fsm.evaluation.evaluation import (
+    FAILURES_MAX,
+    SAMPLE,
+    SAMPLE_MAX,
+    AskedRow,
+    Estimate,
+    Evaluation,
+)
+from ...fsm.evaluation.kept import DEFAULT
 from ...fsm.explain.bisect import Bisection, bisect_runs
 from ...fsm.explain.bisect import bisect as compare
 from ...fsm.journal_api import Journal
 from ...fsm.replay.backtest import trials
 from ...fsm.replay.trial import Spent, Trial, TrialFinding
+from ...states.base.errors import UsageError
+from ...states.records.outcomes import Usage
 from ..support import terminal as io
 from ..support.app import EngineOptions, engine_of
 from ..support.journals import find_run, reading, short_id, two_runs
@@ -21,7 +33,7 @@ from ..support.options import RUN, SINCE, app_option, command, journal_given, ke
 SHOWN = 40
 """Lines of findings that are shown to people on a terminal."""
 
-_STYLES = {"decides": "bad", "asks": "warn", "unknown": "dim"}
+_STYLES = {"decides": "bad", **dict.fromkeys((*COMPARED, "error"), "bad"), "asks": "warn", "unknown": "dim"}
 
 
 @contextmanager
@@ -36,11 +48,41 @@ def _opened(app: str, journal: str) -> Iterator[Journal]:
     "paor backtest --app shop_next:engine",
     "paor backtest --app shop_next:engine --journal runs.db --since 30d --json",
     "paor backtest --app shop_next:engine --output backtest.html",
+    "paor backtest --app shop_next:engine --ask openai:gpt-6-luna --sample 50 --max-price 0.25",
 )
 @app_option("The engine whose settings are tried.")
 @SINCE
 @option("--output PAGE.html", "Write a page with every finding there, too.", callback=keep_journals)
-def backtest(app: str | None, since: int | None, output: str | None, journal: str) -> int:
+@option("--ask MODEL", "Put requests that would have other words to this model, and compare its replies.")
+@option(
+    "--sample N",
+    f"With --ask: the requests of so many rows; default {SAMPLE}.",
+    type=click.IntRange(1, SAMPLE_MAX),
+    default=SAMPLE,
+)
+@option(
+    "--max-price AMOUNT",
+    "With --ask: ask if all of it costs at most so much.",
+    type=click.FloatRange(0, 1_000_000),
+)
+@option("--yes", "With --ask: ask, whatever it costs.")
+@option(
+    "--kept FILE",
+    f"With --ask: where replies are kept, and not asked for again; default {DEFAULT}.",
+    default=DEFAULT,
+    callback=keep_journals,
+)
+def backtest(
+    app: str | None,
+    since: int | None,
+    output: str | None,
+    ask: str | None,
+    sample: int,
+    max_price: float | None,
+    yes: bool,
+    kept: str,
+    journal: str,
+) -> int:
     """
     Derive every recorded run again with the policy, limits, guards, machine, prices, prompts and tools of another engine.
 
@@ -48,20 +90,63 @@ def backtest(app: str | None, since: int | None, output: str | None, journal: st
     decided otherwise is named with the guard that decides it; a request with another prompt asks otherwise, and is no
     decision. Where something would be asked for that was not recorded, the rest of the run is unknown.
 
-    With --json a list of objects with run_id, seq, kind (decides, asks, unknown), row, guard, was and now.
+    With --ask the new requests of a sample of rows are put to a model, once it is said what they cost at most. A reply is
+    compared with the recorded one in form, action, arguments and verdict. Nothing that it chooses is done.
 
-    Exit codes: 0 no run decides otherwise, 1 one does, 2 bad usage, app or journal, 4 a run whose record cannot be read.
+    With --json a list of objects with run_id, seq, kind (decides, asks, unknown; of a reply form, action, arguments, verdict,
+    error), row, guard, was and now.
+
+    Exit codes: 0 no run decides otherwise and no reply differs, 1 one does, or the model gave an error, 2 bad usage, app or
+    journal, or a price above --max-price, 4 a run whose record cannot be read.
     """
     if app is None:
         raise click.UsageError("--app MODULE:ENGINE is needed: the engine whose settings are tried")
+    if ask is None and (max_price is not None or yes):
+        raise click.UsageError("--max-price and --yes go with --ask")
+    evaluation, asked = None, list[AskedRow]()
     with _opened(app, journal) as reader:
-        found = [run for (run,) in trials([engine_of(app, reader)], reader, reader.runs(since=since))]
-        names = {item.run_id: short_id(reader, item.run_id) for item in found if item.findings}
-    findings = [finding for item in found for finding in item.findings]
-    io.say_either(findings, _lines(found, names))
+        engine, rows = engine_of(app, reader), reader.runs(since=since)
+        if ask is not None:
+            evaluation = Evaluation(engine, reader, ask, sample=sample, runs=rows, kept=kept)
+            _say_price(evaluation.estimate, max_price, yes=yes)
+            asked += evaluation.rows()
+        found = evaluation.trials if evaluation else [run for (run,) in trials([engine], reader, rows)]
+        findings = [finding for item in found for finding in item.findings]
+        findings += [row.finding for row in asked if row.finding is not None]
+        names = {item.run_id: short_id(reader, item.run_id) for item in findings}
+    told = _told(asked, evaluation.estimate.rows) if evaluation and evaluation.estimate.rows else []
+    io.say_either(findings, _lines(findings, found, names, told))
+    if io.wants_json():
+        io.tell(*told)
     if output is not None:
-        io.say_or_write(output, [page(app, found).encode()])
-    return io.RUN_FAILED if any(item.kind == "decides" for item in findings) else io.OK
+        io.say_or_write(output, [page(app, findings, found, told).encode()])
+    return io.OK if all(item.kind in ("asks", "unknown") for item in findings) else io.RUN_FAILED
+
+
+def _say_price(estimate: Estimate, max_price: float | None, *, yes: bool) -> None:
+    """Say what is asked and what it costs at most; raise `UsageError` where that may not be spent."""
+    most, costs = max_price, estimate.cost_micro
+    if yes or estimate.requests == 0 or (most is not None and costs is not None and costs <= most * 1e6):
+        io.tell(f"paor: {estimate}")
+        return
+    if most is None or costs is None:
+        way = "--yes asks" if costs is None else "--max-price AMOUNT asks up to a price, --yes at any"
+        raise UsageError(f"nothing was asked: {estimate}; {way}")
+    raise UsageError(f"nothing was asked: {estimate}; that is above --max-price {most:g}")
+
+
+def _told(asked: Sequence[AskedRow], size: int) -> list[str]:
+    """Return what came of a sample of so many rows."""
+    kinds = [row.finding.kind if row.finding is not None else "alike" for row in asked]
+    counts = [f"{kinds.count(kind)} {kind}" for kind in ("alike", *COMPARED, "error") if kind in kinds]
+    used = Usage()
+    for row in asked:
+        used += row.usage
+    spent = f"{used.tokens_in + used.tokens_out:,} tokens, {used.cost:,.4f} cost"
+    left = (
+        f"; {size - len(asked)} not asked after {FAILURES_MAX} errors in a row" if len(asked) < size else ""
+    )
+    return [f"{io.count(len(asked), 'reply')}: {', '.join(counts)}; {spent}{left}"]
 
 
 def _brief(findings: Iterable[TrialFinding]) -> Iterator[tuple[TrialFinding, int]]:
@@ -76,8 +161,10 @@ def _brief(findings: Iterable[TrialFinding]) -> Iterator[tuple[TrialFinding, int
     yield from ((item, len(asks[item.run_id]) if item.kind == "asks" else 1) for item in shown)
 
 
-def _lines(found: Sequence[Trial], names: dict[str, str]) -> Iterator[str]:
-    brief = [pair for item in found for pair in _brief(item.findings)]
+def _lines(
+    findings: Sequence[TrialFinding], found: Sequence[Trial], names: dict[str, str], told: Sequence[str]
+) -> Iterator[str]:
+    brief = [*_brief(findings)]
     # what decides otherwise first: of a prompt that has changed every run says the same
     brief.sort(key=lambda pair: tuple(_STYLES).index(pair[0].kind))
     cells: list[list[io.Cell]] = [
@@ -97,13 +184,13 @@ def _lines(found: Sequence[Trial], names: dict[str, str]) -> Iterator[str]:
         yield from (*io.table(columns, cells), "")
     if len(brief) > SHOWN:
         yield io.styled(f"{io.count(len(brief) - SHOWN, 'more line')}: --json, or --output PAGE.html", "dim")
-    yield from _summary(found)
+    yield from (*_summary(found), *told)
 
 
 def _summary(found: Sequence[Trial]) -> Iterator[str]:
     """Yield how many runs go otherwise, and what these would not have called, asked and spent."""
-    kinds = {
-        kind: {item.run_id for run in found for item in run.findings if item.kind == kind} for kind in _STYLES
+    kinds: dict[str, set[str]] = {
+        kind: {item.run_id for run in found for item in run.findings if item.kind == kind} for kind in _WORDS
     }
     told = [f"{len(kinds[kind])} {word}" for kind, word in _WORDS.items() if kinds[kind]]
     yield f"{io.count(len(found), 'run')}: {', '.join(told) or 'none goes otherwise'}"
@@ -173,7 +260,7 @@ td:first-child, td:nth-child(4) {{ white-space: nowrap; }}
 """
 
 
-def page(app: str, found: Sequence[Trial]) -> str:
+def page(app: str, findings: Sequence[TrialFinding], found: Sequence[Trial], told: Sequence[str] = ()) -> str:
     """Return a page of a back-test: one HTML text without scripts that asks for nothing; every text of others is escaped."""
     scrub = io.scrubber()
 
@@ -181,11 +268,11 @@ def page(app: str, found: Sequence[Trial]) -> str:
         return html.escape(io.one_line(scrub(text)))
 
     rows = []
-    for item, more in (pair for run in found for pair in _brief(run.findings)):
+    for item, more in _brief(findings):
         kind = item.kind if more == 1 else f"{item.kind} ({more} rows)"
         cells = (item.run_id, f"{item.seq}", kind, item.row, item.guard, item.was, item.now)
         rows.append(f'<tr class="{item.kind}">{"".join(f"<td>{escaped(cell)}</td>" for cell in cells)}</tr>')
-    summary = "\n".join(f"<p>{escaped(line)}</p>" for line in _summary(found))
+    summary = "\n".join(f"<p>{escaped(line)}</p>" for line in (*_summary(found), *told))
     return _PAGE.format(title=escaped(f"Back-test of {app}"), summary=summary, rows="\n".join(rows))
 
 

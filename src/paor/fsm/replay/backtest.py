@@ -10,7 +10,7 @@ from ..journal.read_ahead import ReadAhead
 from ..journal.reader import Readable, reader_of
 from ..journal.rows import RunRow
 from ..verify.verify import RunDefects
-from .trial import Trial, TrialFinding, TrialSettings, trial
+from .trial import Heard, Trial, TrialFinding, TrialSettings, trial
 
 _USAGE = "backtest takes an Engine and a Journal, such as backtest(engine, engine.journal)"
 
@@ -43,9 +43,10 @@ def trials(
     journal: Readable,
     runs: Sequence[RunRow] | None = None,
     usage: str = _USAGE,
+    heard: Heard | None = None,
 ) -> Iterator[tuple[Trial, ...]]:
     """
-    Yield the trials of each run, the oldest first, one with each of *engines*; see `backtest`.
+    Yield the trials of each run, the oldest first, one with each of *engines*; see `backtest`, and for *heard* `fsm.replay.trial.trial`.
 
     Raises:
         UsageError: It was given something else than engines, a journal and runs of it; *usage* says what is expected.
@@ -63,4 +64,4 @@ def trials(
                 for part in ahead.lineage(row.run):
                     if defects := checks.of(part.run):
                         raise JournalDamaged(f"{defects[0]}; run: paor verify")
-                yield tuple(trial(ahead, row, engine) for engine in engines)
+                yield tuple(trial(ahead, row, engine, heard) for engine in engines)

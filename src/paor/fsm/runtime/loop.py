@@ -165,38 +165,22 @@ def _ask(
         raise JournalTooOld(OUTDATED.format(run.run_id))
     model = _model_of(drive)
     messages = drive.kit.messages(kind, run, partial(text_of, drive), model.name)
-    tools, own = drive.kit.offered(kind, run), kind in ("turn", "plan")
     stable = drive.kit.stable(kind, run, len(messages))
     asked: dict[str, Any] = {"kind": kind, "model": model.name, **_prompt(drive, kind, messages, stable)}
     if request.attempt:
         asked["attempt"] = request.attempt
     limits, allowed = run.spec.limits, Allowance()
     if is_reckoned(limits):
-        size = prompt_bytes(messages, tools)
+        size = prompt_bytes(messages, drive.kit.offered(kind, run))
         wanted = reservation(limits, run.counters, size)
         if limits.reply_tokens is not None:
             asked["reserved"] = wanted.tokens
         if (short := shortage(run, wanted)) is not None:
             return asked, Unaffordable(short)
         allowed = allowance(limits, run.counters, size)
-    schema = drive.kit.reply_schema(kind, run)
     shown = drive.shown.of(model, messages, stable, partial(recall, drive))
-    call = ModelCall(
-        kind,
-        shown,
-        run.spec.asked_before + run.counters.calls,
-        schema,
-        time_left_s(run),
-        max_tokens=reply_limit(limits, kind, allowed.reply, reasoning_tokens(model)),
-        tokens_left=allowed.left,
-        run_id=run.run_id,
-        seq=run.seq,
-        step=run.counters.step,
-        tools=tools,
-        may_call=own and may_call(run),
-        reads=drive.kit.reads if tools else frozenset(),
-        stable=stable + len(shown) - len(messages) if stable else 0,
-    )
+    began = stable + len(shown) - len(messages) if stable else 0
+    call = model_call(drive.kit, run, kind, shown, allowed, reasoning_tokens(model), began)
     answer = yield AskModel(run.number, model, call, place_of_next(drive))
     if isinstance(answer, Interrupted):
         return asked, Cancelled()
@@ -211,6 +195,45 @@ def _ask(
         place = payload, answer.finish, usage, request_id, answer.attempts, parts, model.name
         return asked, Replied(answer.text, *place, refused)
     return asked, _fault(drive, answer)
+
+
+def model_call(
+    kit: RunResources,
+    run: Run,
+    kind: RequestKind,
+    shown: tuple[PromptMessage, ...],
+    allowed: Allowance,
+    reasoning: int,
+    stable: int = 0,
+) -> ModelCall:
+    """
+    Return a request of a run as its model gets it.
+
+    Args:
+        kit, run: Of the request.
+        kind: What is asked.
+        shown: Its messages, with pictures or words for them.
+        allowed: What the budgets leave for it.
+        reasoning: Tokens that the model may use to reason, see `reasoning_tokens`.
+        stable: With how many of *shown* the next request begins, too.
+    """
+    tools, own = kit.offered(kind, run), kind in ("turn", "plan")
+    return ModelCall(
+        kind,
+        shown,
+        run.spec.asked_before + run.counters.calls,
+        kit.reply_schema(kind, run),
+        time_left_s(run),
+        max_tokens=reply_limit(run.spec.limits, kind, allowed.reply, reasoning),
+        tokens_left=allowed.left,
+        run_id=run.run_id,
+        seq=run.seq,
+        step=run.counters.step,
+        tools=tools,
+        may_call=own and may_call(run),
+        reads=kit.reads if tools else frozenset(),
+        stable=stable,
+    )
 
 
 def _verdict(drive: RunContext, answer: Reply) -> Generator[Effect, Any, tuple[str, StoredText] | None]:
