@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Annotated
 
-import click
 from rich.cells import cell_len
 
 from ...fsm.explain.diff import RunDiff, Side
@@ -14,7 +14,7 @@ from ...fsm.explain.why import Candidate, Why, WhyNot, why_not
 from ...fsm.explain.why import why as explain
 from ..support import terminal as io
 from ..support.journals import find_run, reading, two_runs
-from ..support.options import OTHER, RUN, command, option
+from ..support.options import Other, Run, command
 from ..support.run_text import question_pairs
 
 FATES = {
@@ -26,11 +26,13 @@ FATES = {
 """Fates of a candidate row in words, and their style."""
 
 
-@command("why", "paor why last", "paor why last 4", "paor why 0199d2b4-6f1e 4 --not Done")
-@RUN
-@click.argument("seq", metavar="[SEQ]", type=int, required=False)
-@click.option("--not", "phase", metavar="PHASE", help="Why the row did not lead to this phase.")
-def why(name: str | None, seq: int | None, phase: str | None, journal: str) -> int:
+@command("paor why last", "paor why last 4", "paor why 0199d2b4-6f1e 4 --not Done")
+def why(
+    name: Run,
+    seq: Annotated[int | None, "[SEQ]"],
+    phase: Annotated[str | None, "--not PHASE", "Why the row did not lead to this phase."],
+    journal: str,
+) -> int:
     """
     Explain what decided one row of a run: every candidate row of the table with its guards.
 
@@ -93,16 +95,17 @@ def _name(guard: str, wanted: bool) -> str:
 
 
 @command(
-    "diff",
     "paor diff last~1 last",
     "paor diff 0199d2b4-6f1e 0199d2b5-01ab --json",
     "paor diff last last --other yesterday.db",
 )
-@click.argument("left", metavar="A")
-@click.argument("right", metavar="B")
-@OTHER
-@option("--exit-code", "Exit with 3 when the runs differ.", "coded")
-def diff(left: str, right: str, other: str | None, coded: bool, journal: str) -> int:
+def diff(
+    left: Annotated[str, "A"],
+    right: Annotated[str, "B"],
+    other: Other,
+    coded: Annotated[bool, "--exit-code", "Exit with 3 when the runs differ."],
+    journal: str,
+) -> int:
     """
     Compare two runs: the first difference, its cause, and how they end.
 

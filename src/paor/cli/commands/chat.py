@@ -9,9 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from functools import partial
-from typing import Any
-
-import click
+from typing import Annotated, Any
 
 from ...fsm.engine import Engine
 from ...fsm.explain.why import why as explain
@@ -23,21 +21,15 @@ from ...states.base.errors import AlreadyAnswered, ConversationBusy, JournalErro
 from ...states.records.questions import Question
 from ...states.run.labels import conversation_of
 from ..support import terminal as io
-from ..support.app import EngineOptions, engine_options
+from ..support.app import EngineOptions
 from ..support.inputs import RunInput, run_input
 from ..support.json_input import TEXT_BYTES_MAX, answer_value, typed_answers
-from ..support.options import command, journal_flag, option
+from ..support.options import Quiet, command, journal_flag
 from ..support.outcome import code_of, facts_line, next_commands, question_lines
 from ..support.progress import Watch
 from .audit import explanation
-from .run import (
-    doubt_lines,
-    given_answer,
-    login_name,
-    one_text,
-    round_options,
-    with_policy_before,
-)
+from .resume import given_answer, login_name
+from .run import ROUND, doubt_lines, one_text, with_policy_before
 from .show import show_run
 
 HELP = {
@@ -55,23 +47,21 @@ OFFLINE = (
 
 
 @command(
-    "chat",
     "paor chat",
     'paor chat "Where is order O-1004?" --app shop:engine',
     "paor chat --conversation c-17 --tools web.search --web",
     "paor chat --model script:replies.json < messages.txt",
 )
-@click.argument("words", nargs=-1, metavar="[MESSAGE]")
-@option("--conversation ID", "Your own name of the conversation, begun or continued; default: a new one.")
-@round_options(chat=True)
-@engine_options
 def chat(
-    words: tuple[str, ...],
+    words: Annotated[tuple[str, ...], "[MESSAGE]"],
+    conversation: Annotated[
+        str | None,
+        "--conversation ID",
+        "Your own name of the conversation, begun or continued; default: a new one.",
+    ],
+    flags: Annotated[dict[str, Any], ROUND],
+    quiet: Quiet,
     options: EngineOptions,
-    *,
-    conversation: str | None,
-    quiet: bool,
-    **flags: Any,
 ) -> int:
     """
     Hold a conversation: each message is a run, which is told of those before.

@@ -8,7 +8,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from importlib import metadata
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import click
 from click.shell_completion import get_completion_class
@@ -25,9 +25,9 @@ from ...states.base.version import VERSION
 from ...tools.catalog import Catalog
 from ...tools.web.search import backend_of
 from ..support import terminal as io
-from ..support.app import EngineOptions, asked_tools, engine_alone, engine_options
+from ..support.app import EngineOptions, asked_tools, engine_alone
 from ..support.journals import reading
-from ..support.options import command, option
+from ..support.options import command
 
 VARIABLES = {
     "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
@@ -36,7 +36,6 @@ VARIABLES = {
 QUESTION = "Reply with the one word: ready"
 SQLITE_NEEDED = (3, 38, 0)
 """The first with the operators ``->`` and ``->>``, which the views of a journal use."""
-SHELLS = ("bash", "zsh", "fish")
 MARKS = {"ok": ("ok", "good"), "missing": ("--", "warn"), "bad": ("no", "bad")}
 
 
@@ -57,8 +56,7 @@ class DoctorFinding(NamedTuple):
     code: int = io.USAGE
 
 
-@command("tools", "paor tools", "paor tools --app shop:engine --json")
-@engine_options
+@command("paor tools", "paor tools --app shop:engine --json")
 def tools(options: EngineOptions) -> int:
     """
     List the tools that a run can use, as a model sees them: names and parameter names.
@@ -81,12 +79,12 @@ def _tool_lines(catalog: Catalog) -> Iterator[str]:
         yield from (io.styled(f"    {line}", "dim") for line in io.folded(about, io.width() - 4))
 
 
-@command(
-    "doctor", "paor doctor", "paor doctor --journal runs.db --json", "paor doctor --ask --model openai:NAME"
-)
-@option("--model M", "Check this model instead of the one that a run would use.")
-@option("--ask", "Also ask the model one question of a few tokens; may cost money.")
-def doctor(model: str | None, ask: bool, journal: str) -> int:
+@command("paor doctor", "paor doctor --journal runs.db --json", "paor doctor --ask --model openai:NAME")
+def doctor(
+    model: Annotated[str | None, "--model M", "Check this model instead of the one that a run would use."],
+    ask: Annotated[bool, "--ask", "Also ask the model one question of a few tokens; may cost money."],
+    journal: str,
+) -> int:
     """
     Check that paor has everything it needs, and show which model a run would use.
 
@@ -260,13 +258,11 @@ LEFT = "in threads named paor-tool, until they end or their process does; proces
 
 
 @command(
-    "completion",
     "paor completion fish > ~/.config/fish/completions/paor.fish",
     'eval "$(paor completion bash)"  # in ~/.bashrc',
     'eval "$(paor completion zsh)"  # in ~/.zshrc',
 )
-@click.argument("shell", type=click.Choice(SHELLS))
-def completion(shell: str, journal: str) -> int:
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], ""]) -> int:
     """
     Print the script with which a shell completes commands and options.
     """

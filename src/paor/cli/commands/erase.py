@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
@@ -12,57 +12,41 @@ from ...fsm.transfer.erasure import Others
 from ...states.base.errors import UsageError
 from ..support import terminal as io
 from ..support.journals import busy_timeout_s, find_run, reading
-from ..support.options import RUN, age, age_text, command, option
+from ..support.options import Run, age, age_text, command, refuse
 
 CHOICES = "choose one of --all, --document, --payload, --conversation, --older-than and --finish"
+_OLDER = "All content of every run that ended longer ago, such as 180d."
+_LEAST = {"type": age, "default": "30d", "envvar": "PAOR_ERASE_MIN_AGE", "show_envvar": True}
+_OTHERS = "What to do with other runs that contain the text; if there are any, nothing is erased without this option."
 
 
 @command(
-    "erase",
     "paor erase last --all",
     "paor erase 0199d2b4-6f1e --document round1_task1_action0_input#0 --reason TICKET-17",
     "paor erase 0199d2b4-6f1e --document 0 --others erase",
     "paor erase --older-than 180d --dry-run",
     "paor erase --finish",
 )
-@RUN
-@option("--all", "All content of the run.", "everything")
-@option("--conversation ID", "All content of every round of a conversation.")
-@option("--older-than AGE", "All content of every run that ended longer ago, such as 180d.", type=age)
-@option(
-    "--min-age AGE",
-    "Refuse an --older-than below this; default 30d.",
-    type=age,
-    default="30d",
-    envvar="PAOR_ERASE_MIN_AGE",
-    show_envvar=True,
-)
-@option(
-    "--document LABEL|NUMBER...",
-    "A document, with what quotes it or derives from it.",
-    "documents",
-)
-@option("--payload N...", "One payload by its number.", "payloads", type=int)
-@click.option(
-    "--others",
-    type=click.Choice(["erase", "keep"]),
-    help="What to do with other runs that contain the text; if there are any, nothing is erased without this option.",
-)
-@option("--reason CODE", "A code to record, such as a ticket number; not a sentence.")
-@option("--force", "Erase even if the run has not ended; it cannot be resumed afterwards.")
-@option("--dry-run", "Erase nothing; only show what would be erased.")
-@option("--finish", "Remove the old copies that an interrupted erasure has left.")
 def erase(
-    name: str | None,
-    everything: bool,
-    conversation: str | None,
-    older_than: int | None,
-    min_age: int,
-    others: Others | None,
-    dry_run: bool,
-    finish: bool,
+    name: Run,
+    everything: Annotated[bool, "--all", "All content of the run."],
+    conversation: Annotated[str | None, "--conversation ID", "All content of every round of a conversation."],
+    older_than: Annotated[int | None, "--older-than AGE", _OLDER, {"type": age}],
+    min_age: Annotated[int, "--min-age AGE", "Refuse an --older-than below this; default 30d.", _LEAST],
+    documents: Annotated[
+        tuple[str, ...], "--document LABEL|NUMBER", "A document, with what quotes it or derives from it."
+    ],
+    payloads: Annotated[tuple[int, ...], "--payload N", "One payload by its number."],
+    others: Annotated[Others | None, "--others", _OTHERS, {"type": click.Choice(["erase", "keep"])}],
+    reason: Annotated[
+        str | None, "--reason CODE", "A code to record, such as a ticket number; not a sentence."
+    ],
+    force: Annotated[
+        bool, "--force", "Erase even if the run has not ended; it cannot be resumed afterwards."
+    ],
+    dry_run: Annotated[bool, "--dry-run", "Erase nothing; only show what would be erased."],
+    finish: Annotated[bool, "--finish", "Remove the old copies that an interrupted erasure has left."],
     journal: str,
-    **given: Any,
 ) -> int:
     """
     Erase content of a run for good, and record the erasure; the rest still verifies.
@@ -74,26 +58,24 @@ def erase(
     Exit codes: 0 erased, or nothing was there; 2 the run has a driver, has not ended, or shares text with other
     runs; 2 also if other processes have the file open: then the erasure is recorded, and --finish completes it.
     """
-    chosen = {
+    choices = {
         "--finish": finish,
         "--conversation": conversation is not None,
         "--older-than": older_than is not None,
         "--all": everything,
-        "--document": bool(given["documents"]),
-        "--payload": bool(given["payloads"]),
+        "--document": bool(documents),
+        "--payload": bool(payloads),
     }
-    if sum(chosen.values()) != 1:
-        raise click.UsageError(CHOICES)
-    (what,) = (choice for choice, is_given in chosen.items() if is_given)
-    of_run = what in ("--all", "--document", "--payload")
+    chosen = [choice for choice, is_given in choices.items() if is_given]
+    refuse((len(chosen) != 1, CHOICES))
+    of_run = chosen[0] in ("--all", "--document", "--payload")
     if older_than is not None and older_than < min_age:
-        raise UsageError(
-            f"--older-than {age_text(older_than)} is below --min-age {age_text(min_age)}: nothing was erased"
-        )
-    if older_than is not None and given["force"]:
+        least = f"is below --min-age {age_text(min_age)}"
+        raise UsageError(f"--older-than {age_text(older_than)} {least}: nothing was erased")
+    if older_than is not None and force:
         raise UsageError("--force goes without --older-than, which leaves runs that have not ended")
-    if of_run is (name is None):
-        raise click.UsageError("Missing argument 'RUN'." if of_run else f"{what} goes without RUN")
+    refuse((of_run and name is None, "Missing argument 'RUN'."))
+    refuse((not of_run and name is not None, f"{chosen[0]} goes without RUN"))
     with reading(journal) as reader:  # a file that is not there is not created
         run_id = find_run(reader, name).run_id if of_run else ""
     with Journal(journal, busy_timeout_s=busy_timeout_s()) as writer:
@@ -102,15 +84,14 @@ def erase(
             writer.finish_erasing()
             note = "no old copies are left" if runs else "nothing was left to do"
             return io.say_either({"runs": runs, "scrubbed": bool(runs)}, [note])
-        options: dict[str, Any] = {"others": others or "refuse", "dry_run": dry_run}
+        options: dict[str, Any] = {"others": others or "refuse", "dry_run": dry_run, "reason": reason}
         if older_than is not None:
-            options["others"] = others or "keep"
-            done = writer.erase_older_than(older_than, reason=given["reason"], **options)
+            done = writer.erase_older_than(older_than, **options | {"others": others or "keep"})
         elif conversation is not None:
-            more = {name: given[name] for name in ("reason", "force")}
-            done = writer.erase_conversation(conversation, **options, **more)
+            done = writer.erase_conversation(conversation, force=force, **options)
         else:
-            done = [writer.erase(run_id, **options, **given)]
+            content: dict[str, Any] = {"documents": documents, "payloads": payloads}
+            done = [writer.erase(run_id, force=force, **content, **options)]
     verb = "would be erased" if dry_run else "erased"
     erased = [pair for one in done for pair in one.erased.items()]
     lines = [f"run {run_id}  {io.count(number, 'payload')} {verb}" for run_id, number in erased]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import click
 
@@ -21,7 +21,7 @@ from ...fuzz.world.engine_under_test import PROCESS
 from ...states.base.errors import MissingExtra, UsageError
 from ..support import terminal as io
 from ..support.app import app_of, is_machine, made_engine
-from ..support.options import app_option, command, option
+from ..support.options import APP, YOURS, command, refuse
 
 if TYPE_CHECKING:
     from ...fuzz.campaign import Found, SearchProgress
@@ -34,25 +34,31 @@ SHOWN = 8
 
 def _folder(context: click.Context, option: click.Parameter, value: str) -> str:
     """Refuse what can be no folder before a search that would be lost with it."""
-    if not value.strip():
-        raise click.UsageError("--save: expected the name of a folder")
-    if os.path.exists(value) and not os.path.isdir(value):
-        raise click.UsageError(f"--save {value}: is no folder")
+    refuse((not value.strip(), "--save: expected the name of a folder"))
+    refuse((os.path.exists(value) and not os.path.isdir(value), f"--save {value}: is no folder"))
     return value
 
 
+def _number(least: int, most: int, usual: int) -> dict[str, Any]:
+    return {"type": click.IntRange(least, most), "default": usual}
+
+
+_SAVE = {"default": FOLDER, "callback": _folder}
+
+
 @command(
-    "fuzz",
     "paor fuzz --examples 20",
     "paor fuzz --app shop:make_engine --examples 500 --seed 7",
     "paor fuzz --app shop_fuzz:ShopMachine --json",
 )
-@app_option(after="Or a subclass of EngineMachine.")
-@option("--examples N", "Default 300.", type=click.IntRange(1, 1_000_000), default=300)
-@option("--steps N", "Steps of an example; default 20.", type=click.IntRange(1, 1_000), default=20)
-@option("--seed S", "Seed of the search; default 0.", type=click.IntRange(0, 2**64 - 1), default=0)
-@option("--save FOLDER", f"Where a failing case goes; default {FOLDER}.", default=FOLDER, callback=_folder)
-def fuzz(app: str | None, examples: int, steps: int, seed: int, save: str, journal: str) -> int:
+def fuzz(
+    app: Annotated[str | None, APP, f"{YOURS} Or a subclass of EngineMachine."],
+    examples: Annotated[int, "--examples N", "Default 300.", _number(1, 1_000_000, 300)],
+    steps: Annotated[int, "--steps N", "Steps of an example; default 20.", _number(1, 1_000, 20)],
+    seed: Annotated[int, "--seed S", "Seed of the search; default 0.", _number(0, 2**64 - 1, 0)],
+    save: Annotated[str, "--save FOLDER", f"Where a failing case goes; default {FOLDER}.", _SAVE],
+    journal: str,
+) -> int:
     """
     Search for cases in which an engine goes wrong: with replies, tool outcomes, answers, crashes and clocks that
     hypothesis generates.

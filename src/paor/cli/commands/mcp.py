@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from typing import Annotated
 
 from ...fsm.journal.postgres.address import is_address
 from ...fsm.journal_api import Journal
@@ -12,12 +13,13 @@ from ...mcp_server.answering import Answerer
 from ...states.base.errors import MissingExtra
 from ..support import terminal as io
 from ..support.journals import busy_timeout_s
-from ..support.options import command, option
+from ..support.options import command
+
+_CONTENT = "Also show texts of users, models and tools, without keys, as untrusted data."
 
 
-@command("mcp", "paor mcp --journal runs.db", "paor mcp --content", "paor mcp --journal runs.db --json")
-@option("--content", "Also show texts of users, models and tools, without keys, as untrusted data.")
-def mcp(content: bool, journal: str) -> int:
+@command("paor mcp --journal runs.db", "paor mcp --content", "paor mcp --journal runs.db --json")
+def mcp(content: Annotated[bool, "--content", _CONTENT], journal: str) -> int:
     """
     Serve a journal to a coding agent: an MCP server over standard input and output.
 

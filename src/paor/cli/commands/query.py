@@ -7,14 +7,12 @@ from collections.abc import Iterator, Sequence
 from io import StringIO
 from itertools import chain, count, islice
 from math import isinf
-from typing import Any
-
-import click
+from typing import Annotated, Any
 
 from ...states.base.secrets import scrubbed
 from ..support import terminal as io
 from ..support.journals import reading
-from ..support.options import command, option
+from ..support.options import command, refuse
 
 Row = tuple[Any, ...]
 
@@ -35,14 +33,15 @@ COLUMN_CELLS = 8
 
 
 @command(
-    "query",
     'paor query "SELECT run_id, status, steps, cost FROM v_runs"',
     'paor query "SELECT * FROM v_actions WHERE error IS NOT NULL" --csv > failed.csv',
     "paor query \"SELECT name, sql FROM sqlite_master WHERE type = 'view'\" --json",
 )
-@click.argument("sql")
-@option("--csv", "Print CSV with a line of column names.", "as_csv")
-def query(sql: str, as_csv: bool, journal: str) -> int:
+def query(
+    sql: Annotated[str, "SQL"],
+    as_csv: Annotated[bool, "--csv", "Print CSV with a line of column names."],
+    journal: str,
+) -> None:
     """
     Print the rows of a SELECT, for example from the views v_runs, v_steps, v_actions, v_calls and
     v_usage.
@@ -51,11 +50,9 @@ def query(sql: str, as_csv: bool, journal: str) -> int:
     it begins. In PostgreSQL it is what the role of the address may read. For people a table of at most 1,000 rows, with long texts cut and a large blob by its size. With
     --csv and --json every row, as it is read, blobs in hex; control characters are replaced in CSV and escaped in JSON.
     """
-    if as_csv and io.wants_json():
-        raise click.UsageError("--csv and --json exclude each other")
+    refuse((as_csv and io.wants_json(), "--csv and --json exclude each other"))
     with reading(journal) as reader, reader.store.backend.answer(sql, BATCH) as (names, rows):
         (_say_json if io.wants_json() else _say_csv if as_csv else _say_table)(_distinct(names), rows)
-    return io.OK
 
 
 def _distinct(names: Sequence[str]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -19,7 +19,7 @@ from ...states.run.labels import conversation_of, key_of, value_text
 from ...states.run.phase_names import PHASES
 from ..support import terminal as io
 from ..support.journals import ALONE, find_run, reading, short_id
-from ..support.options import METADATA, RUN, SINCE, app_option, command, option
+from ..support.options import APP, YOURS, Metadata, Run, Since, command
 from ..support.run_text import question_line
 
 if TYPE_CHECKING:
@@ -28,22 +28,34 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Runs that a list for people shows by default."""
 
+CONDITIONS = {
+    "status": Annotated[
+        str | None, "--status", "Only runs with this status.", {"type": click.Choice(STATUSES)}
+    ],
+    "state": Annotated[str | None, "--state", "Only runs in this phase.", {"type": click.Choice(PHASES)}],
+    "key": Annotated[str | None, "--key TEXT", "Only the run that was started with this key."],
+    "conversation": Annotated[str | None, "--conversation ID", "Only the rounds of this conversation."],
+    "metadata": Metadata,
+    "since": Since,
+}
+
 
 @command(
-    "runs",
     "paor runs",
     "paor runs --status waiting --limit 0",
     "paor runs --metadata tenant=acme --since 7d",
     "paor runs --json --journal runs.db",
 )
-@click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
-@click.option("--state", type=click.Choice(PHASES), help="Only runs in this phase.")
-@option("--key TEXT", "Only the run that was started with this key.")
-@option("--conversation ID", "Only the rounds of this conversation.")
-@METADATA
-@SINCE
-@option("--limit N", f"Newest N runs, 0 for all; default {SHOWN}.", type=click.IntRange(min=0))
-def runs(limit: int | None, since: int | None, journal: str, **wanted: Any) -> int:
+def runs(
+    wanted: Annotated[dict[str, Any], CONDITIONS],
+    limit: Annotated[
+        int | None,
+        "--limit N",
+        f"Newest N runs, 0 for all; default {SHOWN}.",
+        {"type": click.IntRange(min=0)},
+    ],
+    journal: str,
+) -> int:
     """
     List the runs of a journal, newest first. With several conditions, a run must meet all of them.
 
@@ -55,7 +67,7 @@ def runs(limit: int | None, since: int | None, journal: str, **wanted: Any) -> i
     "waiting_for", the question of a run that waits, and "used": its steps, tokens, cost and time.
     """
     conversation = conversation_of(wanted["conversation"]) or None
-    wanted |= {"conversation": conversation, "key": key_of(wanted["key"]), "since": since}
+    wanted |= {"conversation": conversation, "key": key_of(wanted["key"])}
     wanted["metadata"] = {name: _meanings(value) for name, value in wanted["metadata"].items()}
     with reading(journal) as opened:
         reader = opened.reader
@@ -126,16 +138,17 @@ def _run_cells(journal: Journal, row: RunRow) -> list[io.Cell]:
 
 
 @command(
-    "replay",
     "paor replay",
     "paor replay last",
     "paor replay 0199d2b4-6f1e --app shop:engine --json",
     "paor replay --repro .paor/repro/check-1f2e3d4c.json --app shop:engine",
 )
-@RUN
-@app_option("Compare with its prompts, schemas and policy.")
-@option("--repro FILE", "A case that paor fuzz has saved; its steps are repeated.")
-def replay(name: str | None, app: str | None, repro: str | None, journal: str) -> int:
+def replay(
+    name: Run,
+    app: Annotated[str | None, APP, f"Compare with its prompts, schemas and policy. {YOURS}"],
+    repro: Annotated[str | None, "--repro FILE", "A case that paor fuzz has saved; its steps are repeated."],
+    journal: str,
+) -> int:
     """
     Derive a run again from its recorded outcomes and compare every field with the record.
 
@@ -169,7 +182,7 @@ def replay(name: str | None, app: str | None, repro: str | None, journal: str) -
         else:
             from ..support.app import EngineOptions, engine_of
 
-            reader = stack.enter_context(EngineOptions(journal, app).looking())
+            reader = stack.enter_context(EngineOptions(journal, app=app).looking())
             engine = engine_of(app, reader)
         for row in [find_run(reader, name)] if name is not None else list(reversed(reader.runs())):
             try:

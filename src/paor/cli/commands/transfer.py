@@ -6,8 +6,7 @@ import os
 import sys
 from contextlib import nullcontext, suppress
 from pathlib import Path
-
-import click
+from typing import Annotated
 
 from ...fsm.journal.postgres.address import is_address
 from ...fsm.journal_api import Journal
@@ -17,28 +16,22 @@ from ...fsm.transfer.redaction import Redaction, rules_of_text
 from ...states.base.errors import PaorError, UsageError
 from ..support import terminal as io
 from ..support.journals import busy_timeout_s, find_run, reading
-from ..support.options import ALL, OUTPUT, REDACT, command, file_name, option
+from ..support.options import Everything, Output, Redact, command, refuse
 
 
 @command(
-    "export",
     "paor export last > run.jsonl",
     "paor export 0199d2b4-6f1e --output run.jsonl",
     "paor export --all --redact default --output runs.jsonl",
 )
-@click.argument("names", metavar="[RUN]...", nargs=-1)
-@ALL
-@option("--conversation ID", "Every round of this conversation.")
-@REDACT
-@OUTPUT
 def export(
-    names: tuple[str, ...],
-    everything: bool,
-    conversation: str | None,
-    redact: tuple[str, ...],
-    output: str | None,
+    names: Annotated[tuple[str, ...], "[RUN]..."],
+    everything: Everything,
+    conversation: Annotated[str | None, "--conversation ID", "Every round of this conversation."],
+    redact: Redact,
+    output: Output,
     journal: str,
-) -> int:
+) -> None:
     """
     Print runs as JSON lines: of each its header, payloads, rows, documents, erasures and head.
 
@@ -46,8 +39,8 @@ def export(
     is the newest. The runs whose rows a fork shares come before it. Payloads that --redact leaves out are exported
     as erased, with the names of the rules, so that the rest still verifies.
     """
-    if sum((everything, bool(names), conversation is not None)) > 1:
-        raise click.UsageError("choose one of RUN, --conversation and --all")
+    several = sum((everything, bool(names), conversation is not None)) > 1
+    refuse((several, "choose one of RUN, --conversation and --all"))
     redaction = redaction_given(redact)
     with reading(journal) as opened:
         if everything:
@@ -58,7 +51,6 @@ def export(
         else:
             ids = [find_run(opened, name).run_id for name in names or (None,)]
         io.say_or_write(output, map(line_bytes, export_runs(opened.reader, ids, redaction)))
-    return io.OK
 
 
 def redaction_given(given: tuple[str, ...]) -> Redaction | None:
@@ -73,12 +65,10 @@ def redaction_given(given: tuple[str, ...]) -> Redaction | None:
 
 
 @command(
-    "import",
     "paor import runs.jsonl --journal archive.db",
     "paor export last --journal a.db | paor import - --journal b.db",
 )
-@click.argument("file", metavar="FILE|-", callback=file_name)
-def import_(file: str, journal: str) -> int:
+def import_(file: Annotated[str, "FILE|-"], journal: str) -> int:
     """
     Import runs from JSON lines, as paor export prints them: all of them or none.
 

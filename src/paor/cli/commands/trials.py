@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Annotated
 
 import click
 
@@ -16,7 +17,7 @@ from ...fsm.replay.trial import Spent, Trial, TrialFinding
 from ..support import terminal as io
 from ..support.app import EngineOptions, engine_of
 from ..support.journals import find_run, reading, short_id, two_runs
-from ..support.options import RUN, SINCE, app_option, command, journal_given, keep_journals, option
+from ..support.options import APP, KEPT, YOURS, Run, Since, command, journal_given, refuse
 
 SHOWN = 40
 """Lines of findings that are shown to people on a terminal."""
@@ -27,20 +28,21 @@ _STYLES = {"decides": "bad", "asks": "warn", "unknown": "dim"}
 @contextmanager
 def _opened(app: str, journal: str) -> Iterator[Journal]:
     """Open the journal that is named, or else the app's own, for reading only."""
-    with reading(journal) if journal_given() else EngineOptions(journal, app).looking() as reader:
+    with reading(journal) if journal_given() else EngineOptions(journal, app=app).looking() as reader:
         yield reader
 
 
 @command(
-    "backtest",
     "paor backtest --app shop_next:engine",
     "paor backtest --app shop_next:engine --journal runs.db --since 30d --json",
     "paor backtest --app shop_next:engine --output backtest.html",
 )
-@app_option("The engine whose settings are tried.")
-@SINCE
-@option("--output PAGE.html", "Write a page with every finding there, too.", callback=keep_journals)
-def backtest(app: str | None, since: int | None, output: str | None, journal: str) -> int:
+def backtest(
+    app: Annotated[str | None, APP, f"The engine whose settings are tried. {YOURS}"],
+    since: Since,
+    output: Annotated[str | None, "--output PAGE.html", "Write a page with every finding there, too.", KEPT],
+    journal: str,
+) -> int:
     """
     Derive every recorded run again with the policy, limits, guards, machine, prices, prompts and tools of another engine.
 
@@ -190,22 +192,16 @@ def page(app: str, found: Sequence[Trial]) -> str:
 
 
 @command(
-    "bisect",
     "paor bisect --good 0199d2b4-6f1e --bad last",
     "paor bisect --app shop:engine --app shop_next:engine",
     "paor bisect --app shop:engine --app shop_next:engine last --json",
 )
-@RUN
-@option("--good RUN", "A run that did right.")
-@option("--bad RUN", "A run that went otherwise.")
-@option("--other FILE", "Journal of the bad run, if it is another one.")
-@option("--app MODULE:ENGINE...", "Twice: the engines that are compared.", "apps")
 def bisect(
-    name: str | None,
-    good: str | None,
-    bad: str | None,
-    other: str | None,
-    apps: tuple[str, ...],
+    name: Run,
+    good: Annotated[str | None, "--good RUN", "A run that did right."],
+    bad: Annotated[str | None, "--bad RUN", "A run that went otherwise."],
+    other: Annotated[str | None, "--other FILE", "Journal of the bad run, if it is another one."],
+    apps: Annotated[tuple[str, ...], APP, "Twice: the engines that are compared."],
     journal: str,
 ) -> int:
     """
@@ -220,11 +216,9 @@ def bisect(
 
     Exit codes: 0 nothing differs, 1 a difference, 2 bad usage, app, journal or run, 4 a run whose record cannot be read.
     """
-    if apps and other is not None:
-        raise click.UsageError("--other goes with --bad")
+    refuse((apps and other is not None, "--other goes with --bad"))
     if good is not None and bad is not None and not apps:
-        if name is not None:
-            raise click.UsageError("RUN goes with --app")
+        refuse((name is not None, "RUN goes with --app"))
         with two_runs(journal, good, bad, other) as (reader, one, second, two):
             found = bisect_runs(reader, one.run_id, two.run_id, second)
     elif good is not None or bad is not None or len(apps) != 2:

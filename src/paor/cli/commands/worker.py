@@ -8,7 +8,7 @@ import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from logging import LogRecord
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
@@ -21,44 +21,41 @@ from ...worker.base import BaseWorker
 from ...worker.driving import Options
 from ...worker.worker import ATTEMPTS, Worker
 from ..support import terminal as io
-from ..support.app import EngineOptions, engine_options
+from ..support.app import EngineOptions
 from ..support.journals import find_run
-from ..support.options import ACCEPT, QUIET, command, option
+from ..support.options import Accept, Quiet, command
 from ..support.outcome import why_of
 
 LOGGERS = ("paor.worker", "paor.temporal", "temporalio")
 """Whose warnings are shown, a line each."""
 
+_COUNT = {"type": click.IntRange(1, 1000)}
+_ATTEMPTS = (
+    f"Times that a run is taken up without getting further before it is held back.  [default: {ATTEMPTS}]"
+)
+
 
 @command(
-    "worker",
     "paor worker --app shop:engine",
     "paor worker --app shop:engine --journal postgresql://paor@db/agents --concurrency 16",
     "paor worker --app shop:engine --journal postgresql://paor@db/agents --temporal",
     "paor worker --list --json",
 )
-@option("--concurrency N", "Runs at a time.", type=click.IntRange(1, 1000), default=4, show_default=True)
-@option(
-    "--attempts N",
-    f"Times that a run is taken up without getting further before it is held back.  [default: {ATTEMPTS}]",
-    type=click.IntRange(1, 1000),
-)
-@ACCEPT
-@option("--temporal", "Have Temporal place the runs; its own settings say where it is.")
-@option("--until-idle", "End once no run is left but those that wait for a person.")
-@option("--list", "List the runs in the queue, and drive none.", "listing")
-@option("--release RUN", "Have a run that was held back come up again, and drive none.")
-@QUIET
-@engine_options
 def worker(
-    concurrency: int,
-    attempts: int | None,
-    accept_changes: bool,
-    temporal: bool,
-    until_idle: bool,
-    listing: bool,
-    release: str | None,
-    quiet: bool,
+    concurrency: Annotated[
+        int, "--concurrency N", "Runs at a time.", _COUNT | {"default": 4, "show_default": True}
+    ],
+    attempts: Annotated[int | None, "--attempts N", _ATTEMPTS, _COUNT],
+    accept_changes: Accept,
+    temporal: Annotated[
+        bool, "--temporal", "Have Temporal place the runs; its own settings say where it is."
+    ],
+    until_idle: Annotated[bool, "--until-idle", "End once no run is left but those that wait for a person."],
+    listing: Annotated[bool, "--list", "List the runs in the queue, and drive none."],
+    release: Annotated[
+        str | None, "--release RUN", "Have a run that was held back come up again, and drive none."
+    ],
+    quiet: Quiet,
     options: EngineOptions,
 ) -> int:
     """

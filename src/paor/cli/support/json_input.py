@@ -176,14 +176,13 @@ def answer_value(text: str, question: Question | None, flag: str = "--answer ") 
         return forms[0]
     if question.kind == "approval" and not flag and not begins:
         raise UsageError(f"{io.one_line(text)[:80]}: expected one of {', '.join(typed_answers(question))}")
-    wrong: list[str] = []
+    wrong = list[str]()
     for value in forms:
         try:
             answer_of(question, {"answer": value})
+            return value
         except InvalidAnswer as error:
             wrong.append(str(error))
-        else:
-            return value
     raise UsageError(f"{flag}{io.one_line(text)[:80]}: {wrong[0].rstrip('.')}{_forms(question, flag)}")
 
 
@@ -191,10 +190,8 @@ def _forms(question: Question | None, flag: str) -> str:
     """Return what answers *question*, to be said after why something does not."""
     if question is None:
         return ""
-    if not flag:
-        return f"; it takes {', '.join(typed_answers(question))}"
     words = [f"{flag}{word}" for word in APPROVALS] if question.kind == "approval" else []
-    return f"; it takes {', '.join([*words, *_answers_to(question)])}"
+    return f"; it takes {', '.join([*words, *_answers_to(question)] if flag else typed_answers(question))}"
 
 
 def typed_answers(question: Question) -> list[str]:
@@ -216,26 +213,19 @@ def _answers_to(question: Question) -> list[str]:
         return ["--outcome done --result '\"what it returned\"'", "--outcome retry", "--outcome fail"]
     if question.kind == "approval":
         return ["--answer '{\"approve\": true}'", "--answer '{\"approve\": false}'"]
-    return [f"--answer {_example_answer(question.schema)}", '--answer \'{"action": "decline"}\'']
-
-
-def _example_answer(schema: Mapping[str, Any]) -> str:
-    """Return an answer of the form that *schema* asks for, quoted for a shell: a text as it is, anything else as JSON."""
-    properties = schema.get("properties")
-    example = (
-        {name: _example(part) for name, part in properties.items()}
-        if isinstance(properties, dict)
-        else _example(schema)
-    )
-    return shlex.quote(example if isinstance(example, str) else json.dumps(example, ensure_ascii=False))
+    parts = question.schema.get("properties")
+    example = _example(question.schema)
+    if isinstance(parts, dict):
+        example = {name: _example(part) for name, part in parts.items()}
+    told = example if isinstance(example, str) else json.dumps(example, ensure_ascii=False)
+    return [f"--answer {shlex.quote(told)}", '--answer \'{"action": "decline"}\'']
 
 
 def _example(schema: Any) -> Any:
-    """Return a value in the place of a property, of the right type where that is simple."""
+    """Return a value of the right type where that is simple."""
     if not isinstance(schema, dict):
         return "..."
     if schema.get("enum"):
         return schema["enum"][0]
-    return {"boolean": True, "integer": 1, "number": 1, "array": [], "object": {}}.get(
-        str(schema.get("type")), "..."
-    )
+    simple = {"boolean": True, "integer": 1, "number": 1, "array": [], "object": {}}
+    return simple.get(str(schema.get("type")), "...")
