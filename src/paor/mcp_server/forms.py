@@ -13,6 +13,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ..fsm.explain.story import LEFT_OUT, name_of
@@ -23,12 +24,8 @@ from ..prompts.clients.settings import outgoing_secrets
 from ..states.run.phase_names import PHASES
 from ..states.run.reasons import REASONS
 
-CHARS = 1_500
-"""Characters of one text, unless the caller asks for another number."""
-
-CHARS_MAX = 20_000
-"""Most characters of one text that can be asked for."""
-
+CHARS, CHARS_MAX = 1_500, 20_000
+"""Characters of one text, unless the caller asks for another number; and most that can be asked for."""
 TOTAL_CHARS = 60_000
 """Characters of all texts of an answer together: about 15,000 tokens."""
 
@@ -179,149 +176,134 @@ def sieved(texts: Texts, value: Any, form: Form) -> Any:
     return {name: sieved(texts, item, form[name]) for name, item in data.items() if name in form}
 
 
-def _keys(form: Form, names: str) -> dict[str, Form]:
-    return dict.fromkeys(names.split(), form)
-
-
-_QUESTION = {
-    **_keys(as_name, "run_id id kind effect approval key"),
-    **_keys(as_text, "message arguments schema"),
+_KINDS = {
+    "name": as_name,
+    "number": as_number,
+    "text": as_text,
     "tool": as_tool,
-    "asked_at": as_number,
+    "own": as_own,
+    "facts": as_facts,
+    "sentence": as_sentence,
+    "part": as_part,
 }
 
-_RUN = {
-    **_keys(as_name, "run_id workflow_id parent_run_id spec state status reason head_hash"),
-    **_keys(as_number, "run round task parent_seq created_at ended_at head_seq"),
-    **_keys(as_text, "key metadata conversation objective driver"),
-    "called_by": {"run_id": as_name, "action": as_number},
-}
 
-_ROW = {
-    **_keys(as_number, "seq at step action attempt tokens_in tokens_out cost_micro time_us"),
-    **_keys(as_name, "trigger source dest asked model judge"),
-    **_keys(as_text, "said actor"),
-    "tool": as_tool,
-    "came": as_own,
-    "marks": [as_name],
-    "decided": [as_guard],
-}
+def _form(parts: Mapping[str, Form] = MappingProxyType({}), /, **kinds: str) -> dict[str, Form]:
+    """Return the form of an object: the kind of each key, of one that ends with ``*`` that of every item, and *parts* as they are."""
+    found: dict[str, Form] = {}
+    for kind, names in kinds.items():
+        for name in names.split():
+            found[name.rstrip("*")] = [_KINDS[kind]] if name.endswith("*") else _KINDS[kind]
+    return found | dict(parts)
 
-_WAY = {
-    **_keys(as_name, "trigger dest fate"),
-    "meaning": as_sentence,
-    "guards": [{"guard": as_name, "wanted": as_number, "value": as_number, "fact": as_sentence}],
-}
 
-_CALL = {
-    **_keys(as_number, "seq last step action asked_at started_at ended_at documents_count"),
-    **_keys(as_name, "effect caller key"),
-    **_keys(as_text, "arguments asked result label decision"),
-    "tool": as_tool,
-    "outcome": as_own,
-    "documents": [as_text],
-    "decided": [{"decision": as_own, **_keys(as_number, "at seq"), "actor": as_text, "reason": as_text}],
-}
-
-_DOCUMENT = {
-    **_keys(as_number, "number position bytes given erased"),
-    **_keys(as_text, "label name mime reference text base64"),
-    "digest": as_name,
-}
-
-STORY = {
-    "run": _RUN,
-    "means": as_sentence,
-    "spec": {
-        **_keys(as_text, "objective language context values"),
-        **_keys(as_name, "task_type mode model final_format engine machine"),
-        "success_criteria": [as_text],
-        **_keys(as_facts, "limits profile"),
-        "tools": [as_tool],
+_QUESTION = _form(
+    name="run_id id kind effect approval key", text="message arguments schema", tool="tool", number="asked_at"
+)
+_RUN = _form(
+    {"called_by": _form(name="run_id", number="action")},
+    name="run_id workflow_id parent_run_id spec state status reason head_hash",
+    number="run round task parent_seq created_at ended_at head_seq",
+    text="key metadata conversation objective driver",
+)
+_ROW = _form(
+    {"decided": [as_guard]},
+    number="seq at step action attempt tokens_in tokens_out cost_micro time_us",
+    name="trigger source dest asked model judge marks*",
+    text="said actor",
+    tool="tool",
+    own="came",
+)
+_WAY = _form(
+    {"guards": [_form(name="guard", number="wanted value", sentence="fact")]},
+    name="trigger dest fate",
+    sentence="meaning",
+)
+_CALL = _form(
+    {"decided": [_form(own="decision", number="at seq", text="actor reason")]},
+    number="seq last step action asked_at started_at ended_at documents_count",
+    name="effect caller key",
+    text="arguments asked result label decision documents*",
+    tool="tool",
+    own="outcome",
+)
+_DOCUMENT = _form(
+    number="number position bytes given erased", text="label name mime reference text base64", name="digest"
+)
+_SPEC = _form(
+    text="objective language context values success_criteria*",
+    name="task_type mode model final_format engine machine",
+    facts="limits profile",
+    tool="tools*",
+)
+_STORY = _form(
+    {
+        "run": _RUN,
+        "spec": _SPEC,
+        "policy": _form({"denied": [[as_tool]]}, text="never* only* asks*", tool="offered*"),
+        "used": [_form(own="name", name="counter unit", number="used allowed")],
+        "criteria": [_form(text="criterion evidence", number="met")],
+        "waiting_for": _QUESTION,
+        "documents": [_DOCUMENT],
+        "erasures": [_form(number="number at", text="rule payloads reason", name="hash")],
+        "called": [[as_name]],
+        "calls": [_CALL],
+        "rows": [_ROW],
     },
-    "policy": {
-        "never": [as_text],
-        "only": [as_text],
-        "asks": [as_text],
-        "offered": [as_tool],
-        "denied": [[as_tool]],
+    sentence="means",
+    text="answer",
+    own="more",
+)
+WHY = _form(
+    {
+        "told": _ROW,
+        "candidates": [_WAY],
+        "question": _QUESTION,
+        "not": _form({"candidates": [_WAY]}, name="phase", text="answer"),
     },
-    "used": [{"name": as_own, "counter": as_name, "used": as_number, "allowed": as_number, "unit": as_name}],
-    "criteria": [{"criterion": as_text, "met": as_number, "evidence": as_text}],
-    "answer": as_text,
-    "waiting_for": _QUESTION,
-    "documents": [_DOCUMENT],
-    "erasures": [
-        {**_keys(as_number, "number at"), **_keys(as_text, "rule payloads reason"), "hash": as_name}
-    ],
-    "called": [[as_name]],
-    "calls": [_CALL],
-    "rows": [_ROW],
-    "more": as_own,
-}
-
-WHY = {
-    **_keys(as_name, "run_id source trigger dest"),
-    **_keys(as_number, "seq decided waiting"),
-    "request": as_own,
-    "told": _ROW,
-    "candidates": [_WAY],
-    "note": as_sentence,
-    "question": _QUESTION,
-    "not": {"phase": as_name, "answer": as_text, "candidates": [_WAY]},
-}
-
-ONE_ROW = {
-    "row": {
-        **_keys(as_number, "run seq at step action retries tokens_in tokens_out cost_micro time_us"),
-        **_keys(as_name, "trigger source dest prev_hash hash"),
-        **_keys(as_facts, "guards request outcome change counters"),
+    name="run_id source trigger dest",
+    number="seq decided waiting",
+    own="request",
+    sentence="note",
+)
+_ONE_ROW = _form(
+    {
+        "row": _form(
+            number="run seq at step action retries tokens_in tokens_out cost_micro time_us",
+            name="trigger source dest prev_hash hash",
+            facts="guards request outcome change counters",
+        ),
+        "why": WHY,
     },
-    "why": WHY,
-    **_keys(as_text, "thought reply answer set"),
-    "prompt": [as_text],
-    "inner": [as_text],
-    "roles": [as_name],
-    **_keys(as_number, "replied erased"),
-}
-
-SHOW = {**STORY, **ONE_ROW, **_DOCUMENT}
+    text="thought reply answer set prompt* inner*",
+    name="roles*",
+    number="replied erased",
+)
+SHOW = {**_STORY, **_ONE_ROW, **_DOCUMENT}
 """The story of a run; one row; or one document."""
 
-RUNS = {"runs": [{**_RUN, "waiting_for": _QUESTION, "used": as_facts}], "more": as_own}
-
-_SIDE = {
-    **_keys(as_name, "run_id state status reason"),
-    **_keys(as_number, "transitions steps tokens cost seconds"),
-    "text": as_text,
-}
-
-DIFF = {
-    **dict.fromkeys(("left", "right"), _SIDE),
-    **_keys(as_number, "identical shared seq line decision_seq same_end same_answer"),
-    **_keys(as_name, "source cause"),
-    "field": as_field,
-    "detail": as_text,
-    "parts": [as_part],
-    "others": [as_part],
-}
-
-_DIFFERENCE = {"seq": as_number, "field": as_field, **_keys(as_text, "expected found where why")}
-
-VERIFY = {
-    **_keys(as_number, "ok runs transitions heads"),
-    "defects": [as_defect],
-    "unchecked": [as_defect],
-    "more": as_own,
-}
-
-REPLAY = {
-    **_keys(as_number, "transitions identical"),
-    "run_id": as_name,
-    "divergences": [_DIFFERENCE],
-    "unchecked": [_DIFFERENCE],
-    "changed": [{"part": as_part, "visited": as_facts, "may_visit": as_number}],
-    "accepted": [{"seq": as_number, "parts": [as_part]}],
-    "error": as_text,
-    "more": as_own,
-}
+RUNS = _form({"runs": [{**_RUN, "waiting_for": _QUESTION, "used": as_facts}]}, own="more")
+_SIDE = _form(name="run_id state status reason", number="transitions steps tokens cost seconds", text="text")
+DIFF = _form(
+    {"left": _SIDE, "right": _SIDE, "field": as_field},
+    number="identical shared seq line decision_seq same_end same_answer",
+    name="source cause",
+    text="detail",
+    part="parts* others*",
+)
+_DIFFERENCE = _form({"field": as_field}, number="seq", text="expected found where why")
+VERIFY = _form(
+    {"defects": [as_defect], "unchecked": [as_defect]}, number="ok runs transitions heads", own="more"
+)
+REPLAY = _form(
+    {
+        "divergences": [_DIFFERENCE],
+        "unchecked": [_DIFFERENCE],
+        "changed": [_form(part="part", facts="visited", number="may_visit")],
+        "accepted": [_form(number="seq", part="parts*")],
+    },
+    number="transitions identical",
+    name="run_id",
+    text="error",
+    own="more",
+)
