@@ -43,7 +43,7 @@ def why(
     """
     with reading(journal) as reader:
         found = explain(reader, find_run(reader, name).run_id, seq)
-        other = why_not(found, phase) if phase is not None else None
+    other = why_not(found, phase) if phase is not None else None
     data = found.wire() | ({"not": other.wire()} if other is not None else {})
     notes = [io.styled(found.note, "dim")] if found.note else []
     return io.say_either(data, explanation(found, other), *notes)
@@ -117,8 +117,8 @@ def diff(
     """
     with two_runs(journal, left, right, other) as (reader, one, second, two):
         found = compare(reader, one.run_id, two.run_id, second)
-    io.say_either(found.wire(), _diff_lines(found))
-    return io.DIVERGED if coded and not found.identical else io.OK
+    code = io.DIVERGED if coded and not found.identical else io.OK
+    return io.say_either(found.wire(), _diff_lines(found), code=code)
 
 
 def _diff_lines(found: RunDiff) -> Iterator[str]:
@@ -153,10 +153,9 @@ def _ends(found: RunDiff) -> list[str]:
         numbers = (f"{number:,}" for number in (side.transitions, side.steps, side.tokens))
         cost = f"{side.cost:,.4f}" if side.cost else ""
         rows.append([name, _end(side), *numbers, cost, io.duration(side.seconds)])
-    numbered = (io.Column(head, right=True) for head in ("rows", "steps", "tokens", "cost", "time"))
     message = f"the first other transition is row {found.decision_seq}"
     message = "every transition is the same" if found.decision_seq is None else message
     end = "same end" if found.same_end else "not the same end"
     answer = "same answer" if found.same_answer else "other answer"
-    columns = [io.Column(""), io.Column("end"), *numbered]
+    columns = io.columns("", "end", "rows>", "steps>", "tokens>", "cost>", "time>")
     return [*io.table(columns, rows), *io.folded(f"{message}; {end}, {answer}")]

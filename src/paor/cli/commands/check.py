@@ -83,8 +83,8 @@ def check(
     lines = _lines(found, cases) if not found.ok else [*_proven(found, tools), *_own_lines(machine), *held]
     explored = f"{found.states:,} states and {found.edges:,} edges explored"
     notes = [f"paor check: {io.count(len(found.findings), 'finding')}; {explored}"] if not found.ok else []
-    io.say_either(data | ({"tests": cases} if cases else {}), lines, *notes)
-    return io.OK if found.ok else io.RUN_FAILED
+    data |= {"tests": cases} if cases else {}
+    return io.say_either(data, lines, *notes, code=io.OK if found.ok else io.RUN_FAILED)
 
 
 def _lines(found: Check, cases: Mapping[str, str]) -> Iterator[str]:
@@ -126,8 +126,7 @@ def _recorded(app: str | None, never: Sequence[str], always: Sequence[str], path
     else:
         lines += [f"ok  {prop.text}: {in_runs}" for prop in held]
     data = {"ok": not broken, "runs": len(runs), "broken": broken, "erased": unknown}
-    io.say_either(data, lines, *notes)
-    return io.RUN_FAILED if broken else io.OK
+    return io.say_either(data, lines, *notes, code=io.RUN_FAILED if broken else io.OK)
 
 
 def _test_of(app: str | None, finding: Finding) -> str:
@@ -242,8 +241,8 @@ def validate(
     lines = [f"{shown}:{item}" for item in report.defects]
     lines += [] if errors else [f"{shown}: {_summary(report)}"]
     notes = [f"paor validate: {shown}: {io.count(errors, 'error')}"] if errors else []
-    io.say_either({"file": name, "kind": report.kind, "ok": report.ok, "defects": defects}, lines, *notes)
-    return io.USAGE if errors else io.OK
+    data = {"file": name, "kind": report.kind, "ok": report.ok, "defects": defects}
+    return io.say_either(data, lines, *notes, code=io.USAGE if errors else io.OK)
 
 
 def _summary(report: Report) -> str:

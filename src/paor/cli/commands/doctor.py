@@ -7,6 +7,7 @@ import platform
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
 from typing import Annotated, Literal, NamedTuple
 
@@ -40,15 +41,7 @@ MARKS = {"ok": ("ok", "good"), "missing": ("--", "warn"), "bad": ("no", "bad")}
 
 
 class DoctorFinding(NamedTuple):
-    """
-    One thing that was looked at.
-
-    Attributes:
-        name: Of the thing.
-        state: ``ok``, ``missing`` (optional, not there) or ``bad`` (paor cannot work).
-        text: What is there, or what to do.
-        code: Exit code when it is bad.
-    """
+    """One thing that was looked at: ``ok``, ``missing`` (optional, not there) or ``bad`` (paor cannot work), then with an exit code."""
 
     name: str
     state: str
@@ -96,10 +89,8 @@ def doctor(
     code = next((item.code for item in findings if item.state == "bad"), io.OK)
     found = [{"name": item.name, "state": item.state, "text": item.text} for item in findings]
     cells: list[list[io.Cell]] = [[MARKS[item.state], item.name, item.text] for item in findings]
-    columns = [io.Column(""), io.Column(""), io.Column("", wide=True)]
-    lines = io.table(columns, cells, wrap=True, head=False)
-    io.say_either({"ok": code == io.OK, "findings": found}, lines)
-    return code
+    lines = io.table(io.columns("", "", "*"), cells, wrap=True, head=False)
+    return io.say_either({"ok": code == io.OK, "findings": found}, lines, code=code)
 
 
 def _findings(journal: str, model: str | None, *, ask: bool) -> Iterator[DoctorFinding]:
@@ -107,10 +98,9 @@ def _findings(journal: str, model: str | None, *, ask: bool) -> Iterator[DoctorF
     machine = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     yield DoctorFinding("python", "ok", machine)
     version, needed = sqlite3.sqlite_version, ".".join(map(str, SQLITE_NEEDED[:2]))
-    if sqlite3.sqlite_version_info >= SQLITE_NEEDED:
-        yield DoctorFinding("sqlite", "ok", f"{version} ({needed} or newer is needed for ->>)")
-    else:
-        yield DoctorFinding("sqlite", "bad", f"{version} is too old: {needed} or newer is needed for ->>")
+    good, least = sqlite3.sqlite_version_info >= SQLITE_NEEDED, f"{needed} or newer is needed for ->>"
+    told = f"{version} ({least})" if good else f"{version} is too old: {least}"
+    yield DoctorFinding("sqlite", "ok" if good else "bad", told)
     yield from _extras()
     yield from _providers()
     yield from _model(model, ask=ask)
@@ -134,8 +124,12 @@ def _extras() -> Iterator[DoctorFinding]:
         return
     needs = [_requirement(line) for line in about.get_all("Requires-Dist") or ()]
     for extra in sorted(set(about.get_all("Provides-Extra") or ()) - {"all", "dev", "docs"}):
-        versions = {name: _version(name) for name, marker in needs if marker == extra}
-        name, text = f"paor[{extra}]", ", ".join(f"{name} {version}" for name, version in versions.items())
+        name, versions = f"paor[{extra}]", dict[str, str | None]()
+        for package in (package for package, marker in needs if marker == extra):
+            versions[package] = None
+            with suppress(metadata.PackageNotFoundError):
+                versions[package] = metadata.version(package)
+        text = ", ".join(f"{package} {version}" for package, version in versions.items())
         if lacking := ", ".join(package for package, version in versions.items() if version is None):
             text = f'without {lacking}: pip install "{name}"'
         yield DoctorFinding(name, "missing" if lacking else "ok", text)
@@ -146,13 +140,6 @@ def _requirement(line: str) -> tuple[str, str]:
     name = re.match(r"[\w.-]+", line)
     extra = re.search(r"extra\s*==\s*['\"]([\w.-]+)['\"]", line)
     return name[0] if name else line, extra[1] if extra else ""
-
-
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
 
 
 def _providers() -> Iterator[DoctorFinding]:
@@ -227,9 +214,9 @@ def _answer(model: Model) -> DoctorFinding:
         return DoctorFinding("answer", "bad", f"{error.code}: {error.message}")
     usage = reply.usage
     tokens = f", {usage.tokens_in:,} tokens in and {usage.tokens_out:,} out" if usage is not None else ""
-    if reply.text.strip():
-        return DoctorFinding("answer", "ok", f"the model answers{tokens}")
-    return DoctorFinding("answer", "bad", f"the model answered nothing (it ended by {reply.finish}){tokens}")
+    said = bool(reply.text.strip())
+    told = "the model answers" if said else f"the model answered nothing (it ended by {reply.finish})"
+    return DoctorFinding("answer", "ok" if said else "bad", f"{told}{tokens}")
 
 
 def _journal(path: str) -> Iterator[DoctorFinding]:

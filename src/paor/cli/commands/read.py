@@ -102,13 +102,7 @@ def _meanings(value: str) -> list[str]:
     return texts
 
 
-RUN_COLUMNS = (
-    io.Column("run"),
-    io.Column("started", from_width=io.SLIM),
-    io.Column("state"),
-    io.Column("rows", right=True),
-    io.Column("objective", wide=True),
-)
+RUN_COLUMNS = io.columns("run", "started~", "state", "rows>", "objective*")
 
 
 def _mark_of(row: RunRow) -> str:
@@ -117,9 +111,10 @@ def _mark_of(row: RunRow) -> str:
         return f"[fork at row {row.parent_seq}] "
     if (called := row.called_by) is not None:
         return f"[called by {called.run_id[:13]}] "
-    if row.task == 0:
-        return f"[workflow, round {row.round}] "
-    return f"[round {row.round}, task {row.task}] " if row.workflow_id != row.run_id else ""
+    place = f"task {row.task}" if row.task else ""
+    if row.task and row.workflow_id == row.run_id:
+        return ""
+    return f"[round {row.round}, {place}] " if place else f"[workflow, round {row.round}] "
 
 
 def _run_cells(journal: Journal, row: RunRow) -> list[io.Cell]:

@@ -151,8 +151,7 @@ async def _follow(journal: Journal, row: RunRow) -> None:
 
 
 def _documents(journal: Journal, row: RunRow) -> None:
-    documents = journal.documents(row.run_id)
-    short = io.width() < io.NARROW
+    documents, short = journal.documents(row.run_id), io.width() < io.NARROW
     cells: list[list[io.Cell]] = [
         [
             (str(item.number), "dim"),
@@ -166,18 +165,11 @@ def _documents(journal: Journal, row: RunRow) -> None:
     ]
     note = f"{io.styled('print one:', 'dim')} {command_line('show', journal, row.run_id)} --content NUMBER"
     note = note if documents else f"run {row.run_id} has no documents"
-    lines = io.table(DOCUMENT_COLUMNS, cells) if documents else ()
+    columns = io.columns("#>", "~", "reference", "type", "size>", "name*")
+    lines = io.table(columns, cells) if documents else ()
     io.say_either([document_wire(document) for document in documents], lines, note)
 
 
-DOCUMENT_COLUMNS = (
-    io.Column("#", right=True),
-    io.Column("", from_width=io.SLIM),
-    io.Column("reference"),
-    io.Column("type"),
-    io.Column("size", right=True),
-    io.Column("name", wide=True),
-)
 OFFICE = {"wordprocessingml": "docx", "spreadsheetml": "xlsx", "presentationml": "pptx"}
 
 
@@ -189,14 +181,14 @@ def _kind(mime: str) -> str:
 
 def _content(journal: Journal, row: RunRow, wanted: str) -> None:
     """Print one document: as it is into a file or pipe, made harmless on a terminal."""
-    documents = journal.documents(row.run_id)
     label, mark, position = wanted.removeprefix("docItem:").removeprefix("docList:").partition("#")
-    if not mark and wanted.isascii() and wanted.isdigit():
-        found = [item for item in documents if str(item.number) == wanted]
-    else:
-        found = [
-            item for item in documents if item.label == label and (not mark or str(item.position) == position)
-        ]
+    numbered = not mark and wanted.isascii() and wanted.isdigit()
+    found = [
+        item
+        for item in journal.documents(row.run_id)
+        if (str(item.number) == wanted if numbered else item.label == label)
+        and (not mark or str(item.position) == position)
+    ]
     if len(found) > 1:
         raise UsageError(f"{wanted}: there are {len(found)} documents under it; add #0 to #{len(found) - 1}")
     if not found:

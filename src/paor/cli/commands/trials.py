@@ -94,8 +94,7 @@ def _lines(found: Sequence[Trial], names: dict[str, str]) -> Iterator[str]:
         for item, more in brief[:SHOWN]
     ]
     if cells:
-        heads = ("run", "seq", "kind", "row", "guard", "was, now")
-        columns = [io.Column(head, right=head == "seq", wide=head == "was, now") for head in heads]
+        columns = io.columns("run", "seq>", "kind", "row", "guard", "was, now*")
         yield from (*io.table(columns, cells), "")
     if len(brief) > SHOWN:
         yield io.styled(f"{io.count(len(brief) - SHOWN, 'more line')}: --json, or --output PAGE.html", "dim")
@@ -228,8 +227,8 @@ def bisect(
             rows = reader.runs() if name is None else [find_run(reader, name)]
             one_engine, two_engine = (engine_of(app, reader) for app in apps)
             found = compare(one_engine, two_engine, reader, rows)
-    io.say_either(found.wire(), _bisected(found))
-    return io.RUN_FAILED if found.differs else io.OK
+    code = io.RUN_FAILED if found.differs else io.OK
+    return io.say_either(found.wire(), _bisected(found), code=code)
 
 
 def _bisected(found: Bisection) -> Iterator[str]:

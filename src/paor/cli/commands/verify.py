@@ -60,8 +60,8 @@ def verify(
     lines = [io.one_line(str(item)) for item in defects] or [f"{io.styled('ok', 'good')}  {counts}: {holds}"]
     notes = [io.styled(f"{shown(journal)}: {io.count(len(defects), 'defect')}", "bad")] if defects else []
     notes += [io.one_line(f"not checked: {item}") for item in unchecked]
-    io.say_either(data | ({"unchecked": unchecked} if unchecked else {}), lines, *notes)
-    return io.DAMAGED if defects else io.OK
+    data |= {"unchecked": unchecked} if unchecked else {}
+    return io.say_either(data, lines, *notes, code=io.DAMAGED if defects else io.OK)
 
 
 def _heads(file: str | None, key: str | None) -> list[Head]:

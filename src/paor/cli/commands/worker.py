@@ -137,9 +137,7 @@ def _list(options: EngineOptions) -> int:
         if row.ready_at is not None:
             ready = "now" if row.ready_at <= now else f"in {(row.ready_at - now) / 1e6:,.0f} s"
         cells.append([row.run_id, ready, str(row.attempts), row.worker or "", row.reason or ""])
-    columns = [
-        io.Column(head, right=head == "attempts") for head in ("run", "ready", "attempts", "worker", "why")
-    ]
+    columns = io.columns("run", "ready", "attempts>", "worker", "why")
     lines = io.table(columns, cells) if cells else ["the queue is empty"]
     return io.say_either([row._asdict() for row in rows], lines)
 

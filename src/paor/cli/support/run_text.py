@@ -206,27 +206,14 @@ def _permitted(spec: Spec) -> Iterator[tuple[str, str, str]]:
 
 
 def row_table(rows: Sequence[StoryRow], *, head: bool) -> list[str]:
-    """
-    Return rows of a run as lines: what was asked for, what came back, and the guard that decided.
-
-    Args:
-        rows: Those; tokens and time are each row's own. They may come one by one: the columns have the same widths.
-        head: Whether the headings come first.
-    """
+    """Return rows of a run as lines, each with its own tokens and time; the columns have the same widths if they come one by one."""
     narrow = io.width() < io.NARROW
-    columns = [
-        io.Column("seq", right=True, least=3),
-        io.Column("trigger", least=10),
-        io.Column("to" if narrow else f"from {io.arrow()} to", least=12 if narrow else 24),
-        io.Column("step", right=True, least=4, from_width=io.SLIM),
-        io.Column("tokens", right=True, least=6, from_width=io.SLIM),
-        io.Column("time", right=True, least=6, from_width=io.SLIM),
-        io.Column("detail", wide=True),
-    ]
-    cells = []
+    way = "to12" if narrow else f"from {io.arrow()} to24"
+    columns = io.columns("seq>3", "trigger10", way, "step>~4", "tokens>~6", "time>~6", "detail*")
+    cells: list[list[io.Cell]] = []
     for row in rows:
         tokens = row.tokens_in + row.tokens_out
-        line: list[io.Cell] = [
+        told: list[io.Cell] = [
             (str(row.seq), "dim"),
             (row.trigger, TRIGGER_STYLES.get(row.trigger, "strong")),
             row.dest if narrow else f"{row.source} {io.arrow()} {row.dest}",
@@ -235,7 +222,7 @@ def row_table(rows: Sequence[StoryRow], *, head: bool) -> list[str]:
             (io.duration(row.time_us / 1e6) if row.time_us >= 500 else "", "dim"),
             _detail(row),
         ]
-        cells.append(line)
+        cells.append(told)
     return io.table(columns, cells, wrap=True, head=head)
 
 
