@@ -90,14 +90,9 @@ def fuzz(
     data |= {"rows": found.rows, "seed": seed}
     if found.repro is not None:
         command = f"paor replay --repro {shlex.quote(path)}{f' --app {shlex.quote(app)}' if app else ''}"
-        data["found"] = found.repro.wire()["violated"] | {
-            "repro": path,
-            "replay": command,
-            "rows": len(found.repro.rows),
-            "steps": step_lines(found.repro),
-        }
-    io.say_either(data, _lines(data))
-    return io.RUN_FAILED if found.repro is not None else io.OK
+        more = {"rows": len(found.repro.rows), "steps": step_lines(found.repro)}
+        data["found"] = found.repro.wire()["violated"] | {"repro": path, "replay": command} | more
+    return io.say_either(data, _lines(data), code=io.RUN_FAILED if found.repro is not None else io.OK)
 
 
 def _make_of(app: str | None) -> Make | type[EngineMachine]:
@@ -135,24 +130,15 @@ def _covered(found: Found, modes: Sequence[str]) -> dict[str, Any]:
     missing, other = parted(table.missing_rows, modes)
     apart = {row.key for row in other}
     could = replace(table, rows=tuple(row for row in table.rows if row.key not in apart), own=())
-    own = [
-        {
-            "machine": one.name,
-            "rows_percent": one.rows_percent,
-            "guards_percent": one.guards_percent,
-            "never_taken": [row.name for row in one.missing_rows],
-        }
-        for one in table.own
-    ]
-    return ({"own_machines": own} if own else {}) | {
-        "families": found.families,
-        "guards_percent": could.guards_percent,
-        "requests": found.requests,
-        "rows_percent": could.rows_percent,
-        "without_success": found.without_success,
-        "never_taken": [row.name for row in missing],
-        "of_other_modes": [row.name for row in other],
-    }
+
+    def shares(table: Any, missing: Any) -> dict[str, Any]:
+        told = {"guards_percent": table.guards_percent, "rows_percent": table.rows_percent}
+        return told | {"never_taken": [row.name for row in missing]}
+
+    own = [{"machine": one.name} | shares(one, one.missing_rows) for one in table.own]
+    data = {"families": found.families, "requests": found.requests, "without_success": found.without_success}
+    data |= shares(could, missing) | {"of_other_modes": [row.name for row in other]}
+    return ({"own_machines": own} if own else {}) | data
 
 
 def _lines(data: Mapping[str, Any]) -> Iterator[str]:
@@ -173,8 +159,8 @@ def _lines(data: Mapping[str, Any]) -> Iterator[str]:
         yield from ("", f"saved   {failing['repro']}", f"replay  {failing['replay']}")
     asked = ", ".join(f"{number:,} {kind}" for kind, number in covered["requests"].items())
     near = [number for name, number in covered["families"].items() if name not in ("good", "closing")]
-    pairs = [("asked", asked or "nothing", "")]
-    pairs.append(("near misses", f"{io.count(sum(near), 'reply')} of {len(near)} families", ""))
+    missed = f"{io.count(sum(near), 'reply')} of {len(near)} families"
+    pairs = [("asked", asked or "nothing", ""), ("near misses", missed, "")]
     pairs += [("no success", f"{name}: {why}", "") for name, why in covered["without_success"].items()]
     own = covered.get("own_machines", [])
     for table in own if own and not covered["rows_percent"] else [covered, *own]:
@@ -218,5 +204,4 @@ def replay_repro(path: str, app: str | None) -> int:
     data["now"] = {"invariant": violation.invariant, "seq": violation.seq, "told": violation.told}
     word = "still fails" if violation.invariant == repro.invariant else "fails in another way"
     line = f"{io.styled(word, 'bad')}: {violation.invariant} at seq {violation.seq}"
-    io.say_either(data, [line], *io.folded(violation.told))
-    return io.DIVERGED
+    return io.say_either(data, [line], *io.folded(violation.told), code=io.DIVERGED)

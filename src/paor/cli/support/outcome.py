@@ -40,23 +40,21 @@ def check_output(path: Path, journal: str, documents: tuple[str, ...] = ()) -> s
         raise UsageError(f"--output {path}: the ending must be one of {endings}")
     check_report_format(form)
     try:
-        if path.is_dir():
-            raise UsageError(f"--output {path}: is a directory")
         folder = path.resolve().parent
-        if not folder.is_dir():
-            raise UsageError(f"--output {path}: there is no folder {folder}")
+        if path.is_dir() or not folder.is_dir():
+            wrong = "is a directory" if path.is_dir() else f"there is no folder {folder}"
+            raise UsageError(f"--output {path}: {wrong}")
         io.keep_journals("--output", str(path), journal)
         if any(io.same_file(str(path), document) for document in documents):
             raise UsageError(f"--output {path}: would replace what the run reads")
         with TemporaryFile(dir=folder):
-            pass
-    except PaorError:
-        raise
+            return form
     except OSError as error:
         raise UsageError(f"--output {path}: the folder cannot be written ({io.reason(error)})") from None
-    except ValueError:
+    except ValueError as error:
+        if isinstance(error, PaorError):
+            raise
         raise UsageError(f"--output {str(path)!r}: is not a file name") from None
-    return form
 
 
 def _write_report(result: Result, path: Path) -> str:
@@ -66,9 +64,9 @@ def _write_report(result: Result, path: Path) -> str:
     The last report of a finished run; the answer when it is Done without one. A run that failed without a report or
     waits writes nothing.
     """
-    report = next((item for item in reversed(result.documents) if item.label.endswith(REPORT_LABELS)), None)
     if result.status not in ("done", "failed"):
         return f"{path}: not written yet; the run waits"
+    report = next((item for item in reversed(result.documents) if item.label.endswith(REPORT_LABELS)), None)
     body = report.read() if report is not None else None
     if body is None and result.status == "failed":
         return f"{path}: not written; the run produced no report"

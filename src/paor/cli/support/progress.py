@@ -16,23 +16,15 @@ if TYPE_CHECKING:  # loaded where something is drawn only
 
 class Watch:
     """
-    Follows a run's events.
-
-    Args:
-        run_id: Of the run, if it is known.
-        quiet: Tell nothing.
-        calls_only: Of the rows show only the calls and their outcomes.
+    Follows a run's events, and tells of them but where it is *quiet*; *calls_only*: of the rows only the calls and their outcomes.
 
     Attributes:
         run_id: Of the run, once it has started.
-        quiet: As given.
         model: Which model is asked, and where its name comes from; told when the run starts.
     """
 
     def __init__(self, run_id: str | None = None, *, quiet: bool = False, calls_only: bool = False) -> None:
-        self.run_id = run_id
-        self.quiet = quiet
-        self._calls_only = calls_only
+        self.run_id, self.quiet, self._calls_only = run_id, quiet, calls_only
         self.model: tuple[str, str] | None = None
         self._view: LiveView | None = None
 

@@ -22,12 +22,8 @@ from .journals import ALONE
 
 ARGUMENTS_SHOWN, ARGUMENT_LINES = 20, 12
 """What people are shown of a call that waits: so many arguments, of each so many lines."""
-
-FACT_NAMES = 14
-"""Cells that the names of facts take at most."""
-
-SAID_CELLS = 200
-"""Cells of a text of others that are shown of a row; the rest is in the journal."""
+FACT_NAMES, SAID_CELLS = 14, 200
+"""Cells that the names of facts take at most, and that are shown of a text of others in a row; the rest is in the journal."""
 
 OUTCOME_STYLES = {"ok": "good", "failed": "bad", "refused": "warn", "in doubt": "warn", "waits": "warn"}
 TRIGGER_STYLES = {"finish": "good", "fail": "bad"} | dict.fromkeys(
@@ -46,11 +42,7 @@ def story_of(journal: Journal, row: RunRow) -> Story:
 
 
 def call_lines(question: Question, cells: int) -> list[str]:
-    """
-    Return the call that a question is about: its tool and effect class, then its arguments; nothing without a tool.
-
-    What is left out is said: nobody shall approve what is not shown.
-    """
+    """Return the call that a question is about, nothing without a tool; what is left out is said: nobody shall approve what is not shown."""
     if question.tool is None:
         return []
     head = io.folded(f"{question.tool} ({question.effect})", cells)
