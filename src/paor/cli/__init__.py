@@ -13,7 +13,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     import click
@@ -66,14 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return io.USAGE
     except Exception as error:
         code = io.exit_code_of(error) if isinstance(error, PaorError) else io.RUN_FAILED
-        if code != io.RUN_FAILED:
-            io.tell_error(str(error))
-            return code
-        if os.environ.get("PAOR_TRACEBACK"):
+        if code == io.RUN_FAILED and os.environ.get("PAOR_TRACEBACK"):
             raise
         hint = "set PAOR_TRACEBACK=1 to see where, and please report it"
-        io.tell_error(f"internal error: {type(error).__name__}: {error}; {hint}")
-        return io.RUN_FAILED
+        internal = f"internal error: {type(error).__name__}: {error}; {hint}"
+        io.tell_error(internal if code == io.RUN_FAILED else str(error))
+        return code
 
 
 COMPLETE_VARIABLE = "_PAOR_COMPLETE"
@@ -135,14 +133,10 @@ def _group() -> click.Group:
             if cmd_name not in COMMANDS:
                 return None
             module = importlib.import_module(f".commands.{COMMANDS[cmd_name][0]}", __package__)
-            found: click.Command = getattr(
-                module, f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
-            )
-            return found
+            name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+            return cast("click.Command", getattr(module, name))
 
-        def resolve_command(
-            self, ctx: click.Context, args: list[str]
-        ) -> tuple[str | None, click.Command | None, list[str]]:
+        def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
             if args[0] not in COMMANDS and (near := get_close_matches(args[0], COMMANDS, n=1)):
                 ctx.fail(f"No such command {args[0]!r}. (Did you mean {near[0]!r}?)")
             return super().resolve_command(ctx, args)

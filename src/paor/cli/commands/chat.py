@@ -280,9 +280,9 @@ class Chat:
             return self._cancelled()
 
     def _cancelled(self) -> Result | None:
-        """Within the handling of Ctrl-C, cancel the round that runs or waits, None for none; say which call is in doubt."""
+        """After Ctrl-C, cancel the round that runs or waits, None for none; say which call is in doubt."""
         if not self._interactive:
-            raise
+            raise KeyboardInterrupt
         row = self._last()
         io.tell("")
         if row is None or row.status in ENDED:

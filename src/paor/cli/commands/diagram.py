@@ -111,10 +111,9 @@ def diagram(
 
 def _coverage_overlay(names: Sequence[str], journal: str) -> tuple[Overlay, Coverage]:
     """Return the sum of the files and of the runs that are named."""
-    files = [name for name in names if name.endswith(FILE_ENDING)]
     runs = [name for name in names if not name.endswith(FILE_ENDING)]
-    found = [_from_file(name) for name in files]
-    if runs or not files:
+    found = [_from_file(name) for name in names if name.endswith(FILE_ENDING)]
+    if runs or not found:
         with reading(journal) as opened:
             everything = not runs or "all" in runs
             ids = None if everything else [find_run(opened, name).run_id for name in runs]

@@ -16,18 +16,10 @@ from ..support.options import command, refuse
 
 Row = tuple[Any, ...]
 
-BATCH = 200
-"""Rows that are read before they are written; memory does not grow with their number."""
-
-TABLE_MAX = 1_000
-"""Rows of a table for people."""
-
-CELL_CHARS = 200
-"""Of a text that a table shows; the rest would only be cut away to fit."""
-
-BLOB_BYTES = 32
-"""Bytes of a blob that a table shows in hex, enough for a hash; of a larger one it says the size."""
-
+BATCH, TABLE_MAX = 200, 1_000
+"""Rows that are read before they are written, so that memory does not grow with their number; and most of a table for people."""
+CELL_CHARS, BLOB_BYTES = 200, 32
+"""Of a text that a table shows, the rest would only be cut away; and bytes of a blob in hex: of a larger one it says the size."""
 COLUMN_CELLS = 8
 """Cells of the narrowest column worth reading; where there is less for each, a row is shown as a list."""
 
@@ -64,9 +56,13 @@ def _distinct(names: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def _say_csv(names: Sequence[str], rows: Iterator[Row]) -> None:
-    rows = chain([tuple(names)], rows)
+def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
     while batch := list(islice(rows, BATCH)):
+        yield batch
+
+
+def _say_csv(names: Sequence[str], rows: Iterator[Row]) -> None:
+    for batch in _batches(chain([tuple(names)], rows)):
         text = StringIO()
         plain = scrubbed([[_plain(value) for value in row] for row in batch], io.scrubber())
         csv.writer(text, lineterminator="\n").writerows(plain)
@@ -82,12 +78,9 @@ def _plain(value: Any) -> Any:
 
 def _say_json(names: Sequence[str], rows: Iterator[Row]) -> None:
     between = b"[\n"
-    while batch := list(islice(rows, BATCH)):
-        texts = [
-            io.json_text({name: _jsonable(value) for name, value in zip(names, row, strict=True)})
-            for row in batch
-        ]
-        io.say_bytes(between + ",\n".join(texts).encode())
+    for batch in _batches(rows):
+        data = [{name: _jsonable(value) for name, value in zip(names, row, strict=True)} for row in batch]
+        io.say_bytes(between + ",\n".join(map(io.json_text, data)).encode())
         between = b",\n"
     io.say_bytes(b"[\n]\n" if between == b"[\n" else b"\n]\n")
 
@@ -107,9 +100,8 @@ def _say_table(names: Sequence[str], rows: Iterator[Row]) -> None:
     if len(heads) * (COLUMN_CELLS + 2) <= io.width():
         io.say(*io.table([io.Column(head, wide=True, least=1) for head in heads], shown))
     else:
-        columns = (io.Column("column", wide=True), io.Column("value", wide=True))
         for row in shown:
-            io.say(*io.table(columns, list(zip(heads, row, strict=True))), "")
+            io.say(*io.table(io.columns("column*", "value*"), list(zip(heads, row, strict=True))), "")
     if more:
         io.tell(f"paor: the first {TABLE_MAX:,} rows; all of them: --csv or --json")
     elif not shown:

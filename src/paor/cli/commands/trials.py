@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated
 
@@ -66,33 +67,27 @@ def backtest(
     return io.RUN_FAILED if any(item.kind == "decides" for item in findings) else io.OK
 
 
-def _brief(findings: Iterable[TrialFinding]) -> Iterator[tuple[TrialFinding, int]]:
+def _brief(findings: Sequence[TrialFinding]) -> Iterator[tuple[TrialFinding, int]]:
     """Yield findings, those of one run that ask otherwise as their first with how many there are."""
-    asks: dict[str, list[TrialFinding]] = {}
-    shown = []
+    asks = Counter(item.run_id for item in findings if item.kind == "asks")
+    seen = set[str]()
     for item in findings:
-        if item.kind == "asks":
-            asks.setdefault(item.run_id, []).append(item)
-        if item.kind != "asks" or len(asks[item.run_id]) == 1:
-            shown.append(item)
-    yield from ((item, len(asks[item.run_id]) if item.kind == "asks" else 1) for item in shown)
+        if item.kind != "asks":
+            yield item, 1
+        elif item.run_id not in seen:
+            seen.add(item.run_id)
+            yield item, asks[item.run_id]
 
 
 def _lines(found: Sequence[Trial], names: dict[str, str]) -> Iterator[str]:
     brief = [pair for item in found for pair in _brief(item.findings)]
     # what decides otherwise first: of a prompt that has changed every run says the same
     brief.sort(key=lambda pair: tuple(_STYLES).index(pair[0].kind))
-    cells: list[list[io.Cell]] = [
-        [
-            names[item.run_id],
-            f"{item.seq}",
-            (item.kind, _STYLES[item.kind]),
-            item.row,
-            item.guard,
-            f"{item.was} {io.arrow()} {item.now}" + (f"  (and {more - 1} more)" if more > 1 else ""),
-        ]
-        for item, more in brief[:SHOWN]
-    ]
+    cells: list[list[io.Cell]] = []
+    for item, more in brief[:SHOWN]:
+        change = f"{item.was} {io.arrow()} {item.now}" + (f"  (and {more - 1} more)" if more > 1 else "")
+        kind = (item.kind, _STYLES[item.kind])
+        cells.append([names[item.run_id], f"{item.seq}", kind, item.row, item.guard, change])
     if cells:
         columns = io.columns("run", "seq>", "kind", "row", "guard", "was, now*")
         yield from (*io.table(columns, cells), "")
@@ -108,34 +103,35 @@ def _summary(found: Sequence[Trial]) -> Iterator[str]:
     }
     told = [f"{len(kinds[kind])} {word}" for kind, word in _WORDS.items() if kinds[kind]]
     yield f"{io.count(len(found), 'run')}: {', '.join(told) or 'none goes otherwise'}"
-    ended = [run for run in found if run.run_id in kinds["decides"] and run.known]
-    open_ = [run for run in found if run.run_id in kinds["decides"] and not run.known]
+    decided = kinds["decides"]
+    ended = [run for run in found if run.run_id in decided and run.known]
+    open_ = [run for run in found if run.run_id in decided and not run.known]
     for runs, words in ((ended, "that end otherwise"), (open_, "up to where the trial ends")):
         if runs:
-            was, now = (
-                Spent(*map(sum, zip(*pairs, strict=True)))
-                for pairs in ([r.was for r in runs], [r.now for r in runs])
-            )
-            yield f"  {io.count(len(runs), 'run')} {words}: {_change(was, now)}"
-    priced = [run for run in found if run.run_id not in kinds["decides"] and run.known]
-    was_cost, now_cost = (
-        sum(cost) for cost in ([r.was.cost_micro for r in priced], [r.now.cost_micro for r in priced])
-    )
-    if was_cost != now_cost:
-        yield f"  the others: {was_cost / 1e6:,.4f} {io.arrow()} {now_cost / 1e6:,.4f} cost"
+            yield f"  {io.count(len(runs), 'run')} {words}: {_change(*_sums(runs))}"
+    was, now = _sums([run for run in found if run.run_id not in decided and run.known])
+    if was.cost_micro != now.cost_micro:
+        yield f"  the others: {_cost(was, now)}"
 
 
 _WORDS = {"decides": "decided otherwise", "asks": "asked otherwise", "unknown": "unknown from a row on"}
 
 
+def _sums(runs: Sequence[Trial]) -> tuple[Spent, Spent]:
+    """Return what some runs have spent together, as they were and as they would go now."""
+    none = Spent(*(0 for _ in Spent._fields))
+    was, now = ([none, *(run.was for run in runs)], [none, *(run.now for run in runs)])
+    return Spent(*map(sum, zip(*was, strict=True))), Spent(*map(sum, zip(*now, strict=True)))
+
+
 def _change(was: Spent, now: Spent) -> str:
-    parts = [
-        f"{before:,} {io.arrow()} {after:,} {word}"
-        for before, after, word in zip(was, now, ("calls", "requests", "tokens"), strict=False)
-    ]
-    if was.cost_micro or now.cost_micro:
-        parts.append(f"{was.cost_micro / 1e6:,.4f} {io.arrow()} {now.cost_micro / 1e6:,.4f} cost")
-    return ", ".join(parts)
+    words = zip(was, now, ("calls", "requests", "tokens"), strict=False)
+    parts = [f"{before:,} {io.arrow()} {after:,} {word}" for before, after, word in words]
+    return ", ".join([*parts, _cost(was, now)] if was.cost_micro or now.cost_micro else parts)
+
+
+def _cost(was: Spent, now: Spent) -> str:
+    return f"{was.cost_micro / 1e6:,.4f} {io.arrow()} {now.cost_micro / 1e6:,.4f} cost"
 
 
 _PAGE = """\
@@ -162,8 +158,7 @@ td:first-child, td:nth-child(4) {{ white-space: nowrap; }}
 {summary}
 <div tabindex="0">
 <table>
-<thead><tr><th scope="col">run</th><th scope="col">seq</th><th scope="col">kind</th><th scope="col">row</th>\
-<th scope="col">guard</th><th scope="col">was</th><th scope="col">now</th></tr></thead>
+<thead><tr>{heads}</tr></thead>
 <tbody>
 {rows}
 </tbody>
@@ -186,8 +181,13 @@ def page(app: str, found: Sequence[Trial]) -> str:
         kind = item.kind if more == 1 else f"{item.kind} ({more} rows)"
         cells = (item.run_id, f"{item.seq}", kind, item.row, item.guard, item.was, item.now)
         rows.append(f'<tr class="{item.kind}">{"".join(f"<td>{escaped(cell)}</td>" for cell in cells)}</tr>')
+    heads = "".join(
+        f'<th scope="col">{name}</th>' for name in ["run", "seq", "kind", "row", "guard", "was", "now"]
+    )
     summary = "\n".join(f"<p>{escaped(line)}</p>" for line in _summary(found))
-    return _PAGE.format(title=escaped(f"Back-test of {app}"), summary=summary, rows="\n".join(rows))
+    return _PAGE.format(
+        title=escaped(f"Back-test of {app}"), summary=summary, heads=heads, rows="\n".join(rows)
+    )
 
 
 @command(

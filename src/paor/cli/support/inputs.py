@@ -10,7 +10,6 @@ from typing import Any
 
 from ...fsm.journal.backend import DURABILITIES, Durability
 from ...fsm.lifecycle import arguments as of_lifecycle
-from ...fsm.lifecycle.fallback import fallback_of
 from ...fsm.lifecycle.options import OPTIONS, run_options
 from ...fsm.lifecycle.output_type import output_schema_of
 from ...fsm.lifecycle.workflow_start import given_workflow
@@ -199,7 +198,6 @@ def _check(given: RunInput) -> None:
                 "--output writes a text, and with an output schema the answer is JSON, on standard output: leave one out"
             )
     profile = of_lifecycle.profile_of(arguments.get("profile"), arguments.get("stage"), mode=mode)
-    fallback_of(arguments.get("fallback"), mode)
     if given.durability not in DURABILITIES:
         raise UsageError(f"durability {given.durability!r}: expected one of {', '.join(DURABILITIES)}")
     if "model" in arguments:

@@ -18,15 +18,9 @@ from ...states.base.errors import InvalidAnswer, UsageError
 from ...states.records.questions import Question
 from . import terminal as io
 
-_SAME = {
-    "query": "objective",
-    "document": "documents",
-    "criterion": "success_criteria",
-    "criteria": "success_criteria",
-    "time_budget": "time_budget_s",
-    "tool_timeout": "tool_timeout_s",
-    "output_schema": "output_type",
-}
+_SAME = {"query": "objective", "document": "documents", "output_schema": "output_type"}
+_SAME |= {"time_budget": "time_budget_s", "tool_timeout": "tool_timeout_s"}
+_SAME |= dict.fromkeys(("criterion", "criteria"), "success_criteria")
 BOUNDS = ("max_steps", "token_budget", "time_budget_s", "tool_timeout_s")
 
 
