@@ -60,22 +60,19 @@ def diagram(
     Exit codes: 0 drawn, 2 no such run, file or engine, or nothing to draw, 4 a row cannot be read.
     """
     of_run = bool(names) and not covers
-    for wrong, told in (
-        (covers and (second or other), "--coverage and --diff are two pictures: draw one after the other"),
+    pictures = "--coverage and --diff are two pictures: draw one after the other"
+    of_engine = "--app draws the machine of an engine: a run is drawn on the machine that it has"
+    io.unless_wrong(
+        (covers and (second or other), pictures),
         (other and not second, "--other names the journal of the run that --diff names"),
         (of_run and len(names) > 1, f"{len(names)} runs: {SEVERAL}"),
         (second and not names, "--diff needs the run to compare with: paor diagram A --diff B"),
-        (
-            app and (second or of_run),
-            "--app draws the machine of an engine: a run is drawn on the machine that it has",
-        ),
+        (app and (second or of_run), of_engine),
         (
             form == "json" and (covers or second),
             "--format json is the machine: it goes with RUN or --app alone",
         ),
-    ):
-        if wrong:
-            raise UsageError(told)
+    )
     overlay: Overlay | None = None
     machine = MACHINE
     if app is not None:

@@ -18,7 +18,7 @@ from ...fuzz.oracles.reachable_rows import parted
 from ...fuzz.repro import FOLDER, load, step_lines
 from ...fuzz.sample_engine import sample_engine
 from ...fuzz.world.engine_under_test import PROCESS
-from ...states.base.errors import MissingExtra, UsageError
+from ...states.base.errors import MissingExtra
 from ..support import terminal as io
 from ..support.app import app_of, is_machine, made_engine
 from ..support.options import APP, YOURS, command, refuse
@@ -181,15 +181,12 @@ def _names(rows: Sequence[str]) -> str:
 def replay_repro(path: str, app: str | None) -> int:
     """Take the steps of a repro file again; what it names is imported only if *app* names it, too."""
     repro = load(path)
-    if app is None and repro.app:
-        raise UsageError(
-            f"{path}: was found with --app {repro.app[:200]}; nothing that a file names is imported unless you name it"
-        )
+    unnamed = "nothing that a file names is imported unless you name it"
+    found_with = f"{path}: was found with --app {repro.app[:200]}; {unnamed}"
+    io.unless_wrong((app is None and repro.app, found_with))
     make = _make_of(app)
-    if repro.invariant == "check" and not isinstance(make, type):
-        raise UsageError(
-            f"{path}: violates the claim of an EngineMachine, so --app has to name one, not {app or 'nothing'}"
-        )
+    claim = f"violates the claim of an EngineMachine, so --app has to name one, not {app or 'nothing'}"
+    io.unless_wrong((repro.invariant == "check" and not isinstance(make, type), f"{path}: {claim}"))
     if repro.invariant == PROCESS:
         io.tell("paor replay: if nothing follows, this process has ended, too")
     with redirect_stdout(sys.stderr):  # tools are a host's own, and may print

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, redirect_stdout, suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,14 +20,14 @@ from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.options import OPTIONS, Use
 from ...fsm.replay.callers import runs_of, unfinished_called
 from ...fsm.replay.restore import restore_run
-from ...fsm.runtime.events import RunEnded, RunStarted
+from ...fsm.runtime.events import Event, RunStarted
 from ...fsm.runtime.result import Result
 from ...states.base.errors import NotAJournal, PaorError
 from ...states.run.phase_names import EXECUTING
 from ...states.run.spec import TASK_TOOL
 from ..support import terminal as io
 from ..support.app import EngineOptions
-from ..support.inputs import RunInput, run_input
+from ..support.inputs import run_input
 from ..support.journals import command_line, find_run
 from ..support.options import Metadata, Quiet, command
 from ..support.outcome import check_output, end
@@ -105,12 +105,18 @@ def run(
             given.arguments["after"] = find_run(opened, named).run_id
     options = with_policy_before(options, given.arguments)
     with options.tools() as tools, options.driving(tools, durability=given.durability, model=model) as engine:
-        drive: Callable[[], Result | None] = partial(_follow, engine, given, watch)
-        if given.tasks:
-            engine.hooks = (*engine.hooks, watch)
-            watch.model = (engine.model.name, given.model_source)
-            bounds = given.limits(engine.limits) if given.bounds else None
-            drive = partial(engine.run_workflow, **given.arguments, limits=bounds)
+        base = engine.limits if given.tasks else engine.limits_of(given.arguments["mode"])
+        bounds = given.limits(base) if given.bounds else None
+        drive = partial(engine.run_workflow if given.tasks else engine.run, **given.arguments, limits=bounds)
+
+        def name_model(event: Event) -> None:
+            """Have the model told when the run starts: a workflow file may name it."""
+            if isinstance(event, RunStarted) and watch.run_id is None:
+                name = engine.model.name if given.tasks else engine.journal.spec(event.run_id).model
+                own = model is not None or name == engine.model.name
+                watch.model = name, given.model_source if own else "from the workflow file"
+
+        engine.hooks = (*engine.hooks, name_model, watch)
         return driven(engine, drive, watch, options, given.output, required=required)
 
 
@@ -146,25 +152,9 @@ def one_text(words: tuple[str, ...], name: str) -> str | None:
     raise click.UsageError(f"documents are given with an option: {files}" if files else text)
 
 
-def _follow(engine: Engine, given: RunInput, watch: Watch) -> Result | None:
-    """Start the run and follow it to its end; its model, which its workflow may name, is told when it starts."""
-    result: Result | None = None
-    limits = given.limits(engine.limits_of(given.arguments["mode"])) if given.bounds else None
-    with closing(engine.stream(**given.arguments, limits=limits, on_close="stop")) as stream:
-        for event in stream:
-            if isinstance(event, RunStarted) and watch.run_id is None:
-                name = engine.journal.spec(event.run_id).model
-                own = given.arguments.get("model") is not None or name == engine.model.name
-                watch.model = name, given.model_source if own else "from the workflow file"
-            watch(event)
-            if isinstance(event, RunEnded):
-                result = event.result
-    return result
-
-
 def driven(
     engine: Engine,
-    drive: Callable[[], Result | None],
+    drive: Callable[[], Result],
     watch: Watch,
     options: EngineOptions,
     output: Path | None,
@@ -187,7 +177,6 @@ def driven(
         else:
             io.tell(f"paor: interrupted; what was done is safe, go on with: {resume}")
         return io.INTERRUPTED
-    assert result is not None, "a run ends with its result"
     return end(result, engine.journal, options, output, required=required)
 
 

@@ -16,7 +16,6 @@ from ...fsm.engine import Engine
 from ...fsm.journal.run_queue import RunQueue
 from ...fsm.lifecycle.options import ResumeOptions
 from ...fsm.runtime.events import Event, RunEnded, RunStarted
-from ...states.base.errors import UsageError
 from ...worker.base import BaseWorker
 from ...worker.driving import Options
 from ...worker.worker import ATTEMPTS, Worker
@@ -72,19 +71,18 @@ def worker(
     if release is not None:
         with options.driving() as engine:
             row, queue = find_run(engine.journal, release), RunQueue(engine.journal.store.backend)
-            if row.status == "done" or not queue.has(row.run):
-                raise UsageError(
-                    f"run {row.run_id} is in no queue: it was not submitted, or it has ended; see: paor show {row.run_id}"
-                )
+            gone = "it was not submitted, or it has ended"
+            told = f"run {row.run_id} is in no queue: {gone}; see: paor show {row.run_id}"
+            io.unless_wrong((row.status == "done" or not queue.has(row.run), told))
             queue.release(row.run)
         return io.say_either({"released": row.run_id}, [f"run {row.run_id}  comes up again"])
     if listing:
         return _list(options)
-    for name, is_given in (("--until-idle", until_idle), ("--attempts", attempts is not None)):
-        if temporal and is_given:
-            raise UsageError(
-                f"{name} is not for --temporal, which knows alone what comes next, and how often"
-            )
+    alone = "is not for --temporal, which knows alone what comes next, and how often"
+    io.unless_wrong(
+        (temporal and until_idle, f"--until-idle {alone}"),
+        (temporal and attempts is not None, f"--attempts {alone}"),
+    )
     with (
         options.tools() as tools,
         options.driving(tools, hooks=() if quiet else (_told,)) as engine,
@@ -93,19 +91,16 @@ def worker(
         given: ResumeOptions = {"accept_changes": accept_changes}
         with redirect_stdout(sys.stderr):
             if temporal:
-                name, driven = asyncio.run(_placed(engine, concurrency, lambda row: given, quiet=quiet))
+                work = _placed(engine, concurrency, lambda row: given, quiet=quiet)
             else:
-                drives = Worker(
-                    engine, concurrency=concurrency, attempts=attempts or ATTEMPTS, options=lambda row: given
-                )
-                name, driven = asyncio.run(_run(drives, drives.run(until_idle=until_idle), quiet=quiet))
+                most = attempts or ATTEMPTS
+                drives = Worker(engine, concurrency=concurrency, attempts=most, options=lambda row: given)
+                work = _run(drives, drives.run(until_idle=until_idle), quiet=quiet)
+            name, driven = asyncio.run(work)
         held = [row.run_id for row in RunQueue(engine.journal.store.backend).rows() if row.ready_at is None]
-        notes = (
-            [] if quiet else [f"worker {name}: {io.count(driven, 'run')} driven to an end or to a question"]
-        )
-        notes += (
-            [f"{io.count(len(held), 'run')} held back; which and why: paor worker --list"] if held else []
-        )
+        drove = f"worker {name}: {io.count(driven, 'run')} driven to an end or to a question"
+        held_back = f"{io.count(len(held), 'run')} held back; which and why: paor worker --list"
+        notes = [*([] if quiet else [drove]), *([held_back] if held else [])]
         return io.say_either({"worker": name, "driven": driven, "held_back": held}, (), *notes)
 
 

@@ -6,12 +6,12 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
-from typing import Annotated, Any
+from typing import Annotated
 
 import click
 
@@ -184,10 +184,8 @@ class EngineOptions:
             MissingExtra: What they need is not installed.
             UsageError: They are asked for together with an app, or cannot be used.
         """
-        if self.app is not None and self.mcp:
-            raise UsageError(
-                "--mcp goes without --app: an app's engine has tools of its own, see mcp_tools()"
-            )
+        own = "an app's engine has tools of its own, see mcp_tools()"
+        io.unless_wrong((self.app is not None and self.mcp, f"--mcp goes without --app: {own}"))
         with _mcp_offered(self) as offered:
             yield (*asked_tools(self.app, web=self.web, enrich=self.enrich), *offered)
 
@@ -201,10 +199,8 @@ class EngineOptions:
         hooks: Sequence[Callable[[Event], None]] = (),
     ) -> Iterator[Engine]:
         """Open the engine that drives runs: the one of the app, or one with the built-in tools and what is given here."""
-        if self.policy is not None and self.app is not None:
-            raise UsageError(
-                "--policy goes without --app: an app's engine has a policy of its own, see Engine"
-            )
+        own = "an app's engine has a policy of its own, see Engine"
+        io.unless_wrong((self.policy and self.app is not None, f"--policy goes without --app: {own}"))
         found = self._load()
         with ExitStack() as stack:
             if not isinstance(found, Engine):
@@ -249,10 +245,13 @@ def asked_tools(app: str | None, *, web: bool, enrich: bool = False) -> tuple[To
         UsageError: With *app*, which brings its own, or to be enriched without being asked for.
         MissingExtra: They are not installed.
     """
-    if enrich and not web:
-        raise UsageError("--enrich goes with --web: it is about the pages that these tools find")
-    if web and app is not None:
-        raise UsageError("--web goes without --app: an app's engine has tools of its own, see web_tools()")
+    io.unless_wrong(
+        (enrich and not web, "--enrich goes with --web: it is about the pages that these tools find"),
+        (
+            web and app is not None,
+            "--web goes without --app: an app's engine has tools of its own, see web_tools()",
+        ),
+    )
     if not web:
         return ()
     from ...tools.web.tools import web_tools
@@ -263,29 +262,28 @@ def asked_tools(app: str | None, *, web: bool, enrich: bool = False) -> tuple[To
 @contextmanager
 def _mcp_offered(given: EngineOptions) -> Iterator[tuple[Tool, ...]]:
     """Connect to the MCP servers that are *given* and yield their tools; the connections end with the block."""
-    urls = sum(map(_is_url, given.mcp))
-    if given.mcp_env and len(given.mcp) - urls != 1:
-        raise UsageError("--mcp-env comes with one --mcp command: no server gets another one's secrets")
-    if given.mcp_header and urls != 1:
-        raise UsageError("--mcp-header comes with one --mcp URL: no server gets another one's secrets")
-    if given.mcp_trust and not given.mcp:
-        raise UsageError("--mcp-trust comes with --mcp")
+    urls, secrets = sum(map(_is_url, given.mcp)), "no server gets another one's secrets"
+    io.unless_wrong(
+        (
+            given.mcp_env and len(given.mcp) - urls != 1,
+            f"--mcp-env comes with one --mcp command: {secrets}",
+        ),
+        (given.mcp_header and urls != 1, f"--mcp-header comes with one --mcp URL: {secrets}"),
+        (given.mcp_trust and not given.mcp, "--mcp-trust comes with --mcp"),
+    )
     if not given.mcp:
         yield ()
         return
     from ...tools.mcp.toolset import McpServer
 
-    variables = dict(map(_header, given.mcp_header))
     offered, prefixes = list[Tool](), set[str]()
+    headers = {name: _variable(at, "--mcp-header") for name, at in map(_header, given.mcp_header)}
+    env = {name: _variable(name, "--mcp-env") for name in given.mcp_env}
     with ExitStack() as stack:
         for target in given.mcp:
-            secrets: dict[str, Mapping[str, Any]] = (
-                {"headers": {name: _variable(at, "--mcp-header") for name, at in variables.items()}}
-                if _is_url(target)
-                else {"env": {name: _variable(name, "--mcp-env") for name in given.mcp_env}}
-            )
+            own = {"headers": headers} if _is_url(target) else {"env": env}
             try:
-                server = stack.enter_context(McpServer(target, trust_annotations=given.mcp_trust, **secrets))
+                server = stack.enter_context(McpServer(target, trust_annotations=given.mcp_trust, **own))
                 tools = server.tools()
                 first, number = server.prefix, 2
                 while server.prefix.lower() in prefixes:

@@ -20,6 +20,7 @@ from ...tools.documents.convert.converter import read_bytes
 from ...tools.documents.convert.registry import DOCX
 from ...tools.documents.tools import check_documents
 from ...tools.tool import Document
+from . import terminal as io
 from .app import EngineOptions, asked_tools, policy_of
 from .json_input import BOUNDS, input_fields, json_object, json_value, standard_input, text_file
 
@@ -182,24 +183,27 @@ def _document(item: str | dict[str, Any]) -> str | Document:
 def _check(given: RunInput) -> None:
     """Raise `UsageError` for what would otherwise only be found after the journal was opened."""
     arguments, engine, mode = given.arguments, given.engine, given.arguments["mode"]
-    known = engine.policy or engine.app or arguments.get("conversation")
-    if arguments.get("task_type") and not known:
-        raise UsageError(
-            "--task-type is one of a policy, which says what it may call: give that with --policy FILE"
-        )
-    if not arguments["objective"].strip():
-        raise UsageError("the objective is empty: give a text, - for standard input, or --input")
-    if not all(arguments["success_criteria"]):
-        raise UsageError("a criterion is empty")
-    if arguments.get("output_type") is not None:
-        output_schema_of(arguments["output_type"])
-        if given.output is not None:
-            raise UsageError(
-                "--output writes a text, and with an output schema the answer is JSON, on standard output: leave one out"
-            )
+    known, typed = engine.policy or engine.app or arguments.get("conversation"), arguments.get("output_type")
+    durabilities = f"expected one of {', '.join(DURABILITIES)}"
+    io.unless_wrong(
+        (
+            arguments.get("task_type") and not known,
+            "--task-type is one of a policy, which says what it may call: give that with --policy FILE",
+        ),
+        (
+            not arguments["objective"].strip(),
+            "the objective is empty: give a text, - for standard input, or --input",
+        ),
+        (not all(arguments["success_criteria"]), "a criterion is empty"),
+        (
+            typed is not None and given.output is not None,
+            "--output writes a text, and with an output schema the answer is JSON, on standard output: leave one out",
+        ),
+        (given.durability not in DURABILITIES, f"durability {given.durability!r}: {durabilities}"),
+    )
+    if typed is not None:
+        output_schema_of(typed)
     profile = of_lifecycle.profile_of(arguments.get("profile"), arguments.get("stage"), mode=mode)
-    if given.durability not in DURABILITIES:
-        raise UsageError(f"durability {given.durability!r}: expected one of {', '.join(DURABILITIES)}")
     if "model" in arguments:
         arguments["model"] = of_lifecycle.model_of(arguments["model"])
     if (template := arguments["prompt_template"]) is not None:

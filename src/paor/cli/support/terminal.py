@@ -224,6 +224,13 @@ def reason(error: BaseException) -> str:
     return one_line(text) if text else type(error).__name__
 
 
+def unless_wrong(*wrong: tuple[object, str]) -> None:
+    """Raise `UsageError` with the first text whose condition holds."""
+    for condition, text in wrong:
+        if condition:
+            raise UsageError(text)
+
+
 def exit_code_of(error: PaorError) -> int:
     """Return the exit code of an error of paor's own."""
     if isinstance(error, JournalDamaged):
@@ -506,7 +513,7 @@ def logged(
 ) -> Iterator[None]:
     """Give each warning of some loggers to *take* while the block runs; *alone*: to nothing else, such as a log file of the host's."""
     handler = logging.Handler(logging.WARNING)
-    handler.emit = take  # type: ignore[method-assign]
+    handler.emit = take  # type: ignore[assignment, method-assign]
     loggers = [logging.getLogger(name) for name in names]
     before = [logger.propagate for logger in loggers]
     for logger in loggers:
