@@ -94,7 +94,7 @@ COMMANDS = {
     "diff": ("audit", "Compare two runs: the first difference and its cause."),
     "backtest": ("trials", "Derive recorded runs again with other settings."),
     "bisect": ("trials", "Name the setting that makes two runs or two apps differ."),
-    "query": ("query", "Ask the journal a question in SQL."),
+    "query": ("read", "Ask the journal a question in SQL."),
     "export": ("transfer", "Print runs as JSON lines."),
     "import": ("transfer", "Import runs from JSON lines into a journal."),
     "erase": ("transfer", "Erase what runs hold; the journal still verifies."),

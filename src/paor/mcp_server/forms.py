@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -72,6 +72,10 @@ class Texts:
         self._left -= len(told)
         return {"untrusted": told, "left_out": len(safe) - len(told) + max(0, len(text) - room)}
 
+    def unless_in(self, known: Collection[object], value: object) -> Any:
+        """Return a value that is known as it is, any other as a text."""
+        return value if value in known else self(value)
+
 
 Form = Callable[[Texts, Any], Any] | Mapping[str, Any] | list[Any]
 """Of an object the forms by key, of a list that of its items, else what returns a value as it is shown."""
@@ -95,46 +99,13 @@ _PLACE = re.compile(r"[a-z_]+(?: [a-z_]+){0,2}(?: -?\d+)?")
 _STEP = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}(?:\[\d+\])?")
 
 
-def as_number(_: Texts, value: Any) -> Any:
-    """Return a number, or true or false; None for anything else."""
-    return value if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)) else None
-
-
-def as_name(_: Texts, value: Any) -> Any:
-    """Return a name, or the empty text."""
-    return value if value == "" else name_of(value)
-
-
-def as_own(_: Texts, value: Any) -> Any:
-    """Return what paor has said itself."""
-    return value
-
-
-def as_sentence(texts: Texts, value: Any) -> Any:
-    """Return a sentence of paor's own, or a text."""
-    return value if value in _SENTENCES else texts(value)
-
-
-def as_tool(texts: Texts, value: Any) -> Any:
-    """Return the name of a tool or phase that is known, or a text."""
-    return value if value in texts.tools or value in PHASES else texts(value)
-
-
 def as_facts(texts: Texts, value: Any) -> Any:
     """Return a JSON column of a row, every text in it in the form of a name."""
     if isinstance(value, Mapping):
         return {name_of(name): as_facts(texts, item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [as_facts(texts, item) for item in value]
-    return value and name_of(value) if isinstance(value, str) else as_number(texts, value)
-
-
-def as_guard(_: Texts, value: Any) -> Any:
-    """Return a guard's name, perhaps after ``not``."""
-    return " ".join(map(name_of, value.split(" ")))
-
-
-as_text = Texts.__call__
+    return value and name_of(value) if isinstance(value, str) else _KINDS["number"](texts, value)
 
 
 def as_field(_: Texts, value: Any) -> Any:
@@ -160,7 +131,7 @@ def as_defect(texts: Texts, value: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "run_id": name_of(value["run_id"]) if value["run_id"] else "",
         "place": place if _PLACE.fullmatch(place) else LEFT_OUT,
-        "problem": as_sentence(texts, problem) if foreign else problem,
+        "problem": texts.unless_in(_SENTENCES, problem) if foreign else problem,
     }
 
 
@@ -176,24 +147,38 @@ def sieved(texts: Texts, value: Any, form: Form) -> Any:
     return {name: sieved(texts, item, form[name]) for name, item in data.items() if name in form}
 
 
-_KINDS = {
-    "name": as_name,
-    "number": as_number,
-    "text": as_text,
-    "tool": as_tool,
-    "own": as_own,
+_KINDS: Mapping[str, Callable[[Texts, Any], Any]] = {
+    "own": lambda texts, value: value,
+    "name": lambda texts, value: value if value == "" else name_of(value),
+    "number": lambda texts, value: value if isinstance(value, int) or _is_finite(value) else None,
+    "guard": lambda texts, value: " ".join(map(name_of, value.split(" "))),
+    "text": Texts.__call__,
+    "sentence": lambda texts, value: texts.unless_in(_SENTENCES, value),
+    "tool": lambda texts, value: texts.unless_in({*texts.tools, *PHASES}, value),
     "facts": as_facts,
-    "sentence": as_sentence,
+    "field": as_field,
     "part": as_part,
+    "defect": as_defect,
 }
+"""
+How values are shown: what paor has said itself; a name, or the empty text; a number, or true or false; a guard, perhaps after ``not``; a text of
+somebody; a sentence of paor's own, else a text; a tool or phase that is known, else a text; and what the functions above return.
+"""
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
 
 
 def _form(parts: Mapping[str, Form] = MappingProxyType({}), /, **kinds: str) -> dict[str, Form]:
-    """Return the form of an object: the kind of each key, of one that ends with ``*`` that of every item, and *parts* as they are."""
+    """Return the form of an object: the kind of each key, with ``*`` that of the items of its list, and *parts* as they are."""
     found: dict[str, Form] = {}
     for kind, names in kinds.items():
         for name in names.split():
-            found[name.rstrip("*")] = [_KINDS[kind]] if name.endswith("*") else _KINDS[kind]
+            form: Form = _KINDS[kind]
+            for _ in range(name.count("*")):
+                form = [form]
+            found[name.rstrip("*")] = form
     return found | dict(parts)
 
 
@@ -207,7 +192,7 @@ _RUN = _form(
     text="key metadata conversation objective driver",
 )
 _ROW = _form(
-    {"decided": [as_guard]},
+    guard="decided*",
     number="seq at step action attempt tokens_in tokens_out cost_micro time_us",
     name="trigger source dest asked model judge marks*",
     text="said actor",
@@ -240,16 +225,16 @@ _STORY = _form(
     {
         "run": _RUN,
         "spec": _SPEC,
-        "policy": _form({"denied": [[as_tool]]}, text="never* only* asks*", tool="offered*"),
+        "policy": _form(text="never* only* asks*", tool="offered* denied**"),
         "used": [_form(own="name", name="counter unit", number="used allowed")],
         "criteria": [_form(text="criterion evidence", number="met")],
         "waiting_for": _QUESTION,
         "documents": [_DOCUMENT],
         "erasures": [_form(number="number at", text="rule payloads reason", name="hash")],
-        "called": [[as_name]],
         "calls": [_CALL],
         "rows": [_ROW],
     },
+    name="called**",
     sentence="means",
     text="answer",
     own="more",
@@ -285,16 +270,15 @@ SHOW = {**_STORY, **_ONE_ROW, **_DOCUMENT}
 RUNS = _form({"runs": [{**_RUN, "waiting_for": _QUESTION, "used": as_facts}]}, own="more")
 _SIDE = _form(name="run_id state status reason", number="transitions steps tokens cost seconds", text="text")
 DIFF = _form(
-    {"left": _SIDE, "right": _SIDE, "field": as_field},
+    {"left": _SIDE, "right": _SIDE},
+    field="field",
     number="identical shared seq line decision_seq same_end same_answer",
     name="source cause",
     text="detail",
     part="parts* others*",
 )
-_DIFFERENCE = _form({"field": as_field}, number="seq", text="expected found where why")
-VERIFY = _form(
-    {"defects": [as_defect], "unchecked": [as_defect]}, number="ok runs transitions heads", own="more"
-)
+_DIFFERENCE = _form(field="field", number="seq", text="expected found where why")
+VERIFY = _form(defect="defects* unchecked*", number="ok runs transitions heads", own="more")
 REPLAY = _form(
     {
         "divergences": [_DIFFERENCE],

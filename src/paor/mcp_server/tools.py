@@ -58,21 +58,16 @@ def runs(reader: JournalReader, arguments: Mapping[str, Any]) -> Answer:
 
 def _named(reader: JournalReader, name: str) -> RunRow:
     """Return the run with this id, or start of one; ``last`` is the newest."""
-    if name != "last":
-        return reader.run(name)
-    newest = reader.runs(limit=1)
-    if not newest:
-        raise UnknownRun(f"{reader.path}: the journal holds no run yet")
-    return newest[0]
+    if found := reader.runs(limit=1) if name == "last" else [reader.run(name)]:
+        return found[0]
+    raise UnknownRun(f"{reader.path}: the journal holds no run yet")
 
 
 def _since(text: str) -> int:
-    found = moment_of(text, datetime.now(UTC))
-    if found is None:
-        raise UsageError(
-            f"since {text!a:.60}: expected a date, a time such as 2026-05-31T18:00Z, or 90m, 12h, 7d"
-        )
-    return found
+    if (found := moment_of(text, datetime.now(UTC))) is not None:
+        return found
+    expected = "expected a date, a time such as 2026-05-31T18:00Z, or 90m, 12h, 7d"
+    raise UsageError(f"since {text!a:.60}: {expected}")
 
 
 def _tools(reader: JournalReader, run_id: str) -> frozenset[str]:

@@ -22,11 +22,10 @@ from ...states.records.questions import Question
 from ...states.run.labels import conversation_of
 from ..support import terminal as io
 from ..support.app import EngineOptions
+from ..support.driving import Watch, code_of, facts_line, next_commands, question_lines
 from ..support.inputs import RunInput, run_input
 from ..support.json_input import TEXT_BYTES_MAX, answer_value, typed_answers
 from ..support.options import Quiet, command, journal_flag
-from ..support.outcome import code_of, facts_line, next_commands, question_lines
-from ..support.progress import Watch
 from .audit import explanation
 from .resume import given_answer, login_name
 from .run import ROUND, doubt_lines, one_text, with_policy_before

@@ -149,15 +149,14 @@ def _providers() -> Iterator[DoctorFinding]:
         try:
             if url := os.environ.get(address):
                 known.append(f"{address} is {shown_url(checked_url(url, address))}")
+            text = "; ".join(known) or f"none of {', '.join((*keys, address))} is set"
+            yield DoctorFinding(provider, "ok" if known else "missing", text)
         except UsageError as error:
             yield DoctorFinding(provider, "missing", str(error))
-            continue
-        text = "; ".join(known) or f"none of {', '.join((*keys, address))} is set"
-        yield DoctorFinding(provider, "ok" if known else "missing", text)
     try:
         prices = price_list(None)
-        text = f"{prices.origin.removeprefix('prices ')}, {len(prices.models)} models"
-        yield DoctorFinding("prices", "ok", text)
+        origin = prices.origin.removeprefix("prices ")
+        yield DoctorFinding("prices", "ok", f"{origin}, {len(prices.models)} models")
     except UsageError as error:
         yield DoctorFinding("prices", "missing", str(error))
 

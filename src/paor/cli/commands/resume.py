@@ -33,11 +33,10 @@ from ...tools.documents.tools import builtin_tools
 from ...tools.tool import Tool
 from ..support import terminal as io
 from ..support.app import EngineOptions
+from ..support.driving import Watch, check_output, end, why_of
 from ..support.journals import command_line, find_run
 from ..support.json_input import answer_value, json_value, text_file
 from ..support.options import Accept, App, Quiet, command, refuse
-from ..support.outcome import check_output, end, why_of
-from ..support.progress import Watch
 from .run import Report, Required, driven, with_policy_of
 
 _MODELS = "openai:NAME, anthropic:NAME, offline or script:FILE; default:"
@@ -100,12 +99,9 @@ def engine_of_run(
     options: EngineOptions, row: RunRow, model: Model | None, watch: Watch, accept: str
 ) -> Iterator[Engine]:
     """
-    Open the engine that goes on with a run, with *model* or the run's own.
+    Open the engine that goes on with a run, with *model* or the run's own; raise `UsageError` without a model or tools that it needs.
 
     When parts of the run have changed, they are named with the option that accepts that, and the command exits.
-
-    Raises:
-        UsageError: The run needs a model or tools that the engine does not have.
     """
     with options.tools() as tools:
         if options.app is None:

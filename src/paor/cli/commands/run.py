@@ -27,11 +27,10 @@ from ...states.run.phase_names import EXECUTING
 from ...states.run.spec import TASK_TOOL
 from ..support import terminal as io
 from ..support.app import EngineOptions
+from ..support.driving import Watch, check_output, end
 from ..support.inputs import run_input
 from ..support.journals import command_line, find_run
 from ..support.options import Metadata, Quiet, command
-from ..support.outcome import check_output, end
-from ..support.progress import Watch
 from ..support.run_text import argument_lines
 
 Required = Annotated[bool, "--require-criteria", "Exit with 1 when a criterion is not met at the end."]

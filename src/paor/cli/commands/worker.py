@@ -21,9 +21,9 @@ from ...worker.driving import Options
 from ...worker.worker import ATTEMPTS, Worker
 from ..support import terminal as io
 from ..support.app import EngineOptions
+from ..support.driving import why_of
 from ..support.journals import find_run
 from ..support.options import Accept, Quiet, command
-from ..support.outcome import why_of
 
 LOGGERS = ("paor.worker", "paor.temporal", "temporalio")
 """Whose warnings are shown, a line each."""

@@ -177,13 +177,7 @@ class EngineOptions:
 
     @contextmanager
     def tools(self) -> Iterator[tuple[Tool, ...]]:
-        """
-        Give the tools that are asked for beside the built-in ones; servers are connected until the block ends.
-
-        Raises:
-            MissingExtra: What they need is not installed.
-            UsageError: They are asked for together with an app, or cannot be used.
-        """
+        """Give the tools that are asked for beside the built-in ones; servers are connected until the block ends."""
         own = "an app's engine has tools of its own, see mcp_tools()"
         io.unless_wrong((self.app is not None and self.mcp, f"--mcp goes without --app: {own}"))
         with _mcp_offered(self) as offered:
@@ -238,13 +232,7 @@ def _place_of(journal: str) -> str:
 
 
 def asked_tools(app: str | None, *, web: bool, enrich: bool = False) -> tuple[Tool, ...]:
-    """
-    Return the tools beside the built-in ones: those of the web where they are asked for.
-
-    Raises:
-        UsageError: With *app*, which brings its own, or to be enriched without being asked for.
-        MissingExtra: They are not installed.
-    """
+    """Return the tools of the web where they are asked for; raise `UsageError` with *app*, which brings its own, `MissingExtra` without them."""
     io.unless_wrong(
         (enrich and not web, "--enrich goes with --web: it is about the pages that these tools find"),
         (

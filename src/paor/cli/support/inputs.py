@@ -56,15 +56,12 @@ class RunInput:
 
 def run_input(flags: Mapping[str, Any], options: EngineOptions, source: str | None = None) -> RunInput:
     """
-    Return what a run is started with.
+    Return what a run is started with; raise `UsageError` for what cannot be used, by name.
 
     Args:
         flags: Values of the options under the names of `FIELDS`; None or empty where an option was not given.
         options: Of the engine; the JSON can name its app, policy and web tools where these do not.
         source: ``--input``: JSON text, a file, or ``-``; an option given beside it wins.
-
-    Raises:
-        UsageError: Something that cannot be used, by name.
     """
     if sum((source == "-", flags.get("objective") == "-", "-" in (flags.get("documents") or ()))) > 1:
         raise UsageError("standard input (-) can be read once only")

@@ -140,18 +140,11 @@ APPROVALS = {"yes": True, "approve": True, "no": False, "deny": False}
 
 def answer_value(text: str, question: Question | None, flag: str = "--answer ") -> Any:
     """
-    Return what ``--answer`` says to *question*, as `Engine.resume` takes it.
+    Return what ``--answer`` says to *question*, as `Engine.resume` takes it; with none open, the engine will say so.
 
-    For an approval that is one of the words of `APPROVALS`. Anything else is read as JSON, and where that does not fit,
-    or it is none, as the text that it is; but what begins like JSON is nothing else, since an answer counts once.
-
-    Args:
-        text: As it was given.
-        question: That it is for; None where nothing like it is open, and the engine will say so.
-        flag: What messages put before an answer; empty where people type nothing else.
-
-    Raises:
-        UsageError: It fits in no form; the message shows those that do.
+    For an approval that is one of the words of `APPROVALS`. Anything else is read as JSON, and where that does not fit, or it is none, as the
+    text that it is; but what begins like JSON is nothing else, since an answer counts once. What fits in no form is a `UsageError` that
+    shows those that do; it puts *flag* before an answer, empty where people type nothing else.
     """
     approves = APPROVALS.get(text.strip().lower())
     if question is not None and question.kind == "approval" and approves is not None:

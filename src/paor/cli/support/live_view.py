@@ -1,8 +1,7 @@
 """
 A run on a terminal: one line stays for every row, and below them a region that moves shows what the model writes now.
 
-Everything that is drawn comes from users, models and tools: it is made harmless and bounded, keys of the environment are taken
-out, and rich gets it as text, never as markup.
+Everything that is drawn is somebody else's: made harmless and bounded, without keys, and rich gets it as text, never as markup.
 """
 
 from __future__ import annotations
