@@ -249,18 +249,13 @@ def page(app: str, findings: Sequence[TrialFinding], found: Sequence[Trial], tol
         kind = item.kind if more == 1 else f"{item.kind} ({more} rows)"
         cells = (item.run_id, f"{item.seq}", kind, item.row, item.guard, item.was, item.now)
         rows.append(f'<tr class="{item.kind}">{"".join(f"<td>{escaped(cell)}</td>" for cell in cells)}</tr>')
-<<<<<<< HEAD
     summary = "\n".join(f"<p>{escaped(line)}</p>" for line in (*_summary(found), *told))
-    return _PAGE.format(title=escaped(f"Back-test of {app}"), summary=summary, rows="\n".join(rows))
-=======
     heads = "".join(
         f'<th scope="col">{name}</th>' for name in ["run", "seq", "kind", "row", "guard", "was", "now"]
     )
-    summary = "\n".join(f"<p>{escaped(line)}</p>" for line in _summary(found))
     return _PAGE.format(
         title=escaped(f"Back-test of {app}"), summary=summary, heads=heads, rows="\n".join(rows)
     )
->>>>>>> cli
 
 
 @command(
