@@ -147,6 +147,15 @@ def test_slides_are_numbered_and_their_notes_named() -> None:
         convert("a.odp", document(page.format("", ""), SLIDES, "presentation"))
 
 
+def test_the_footer_that_slides_share_is_written_once() -> None:
+    """It is declared before the slides, and they refer to it."""
+    declared = '<pres:footer-decl pres:name="a">Contract 4711</pres:footer-decl><pres:date-time-decl pres:name="d">1 May 2026</pres:date-time-decl>'
+    page = "<draw:page><draw:frame><text:p>Plan</text:p></draw:frame></draw:page>"
+    found = convert("a.odp", document(declared + page, SLIDES, "presentation"))
+    assert found.text == "## Slide 1\n\nPlan\n\nPage footer: Contract 4711\n\nPage footer: 1 May 2026"
+    assert found.notes == ("page headers and footers, written once: 2",)
+
+
 def test_embedded_parts_are_read_once_and_where_they_are() -> None:
     """A file that refers to one of them many times is no longer for it; one that nothing refers to, or within another, is counted."""
     part = document("<text:p>inner</text:p>")
