@@ -9,6 +9,7 @@ from fpdf import FPDF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from . import everything
 from .inside import PageLine, convert, drop_running_heads, flow
 from .inside import pdf_module as convert_pdf
 from .inside import registry_ConversionError as ConversionError
@@ -282,6 +283,17 @@ def numbered(number: int, *, head: str = "", foot: str = "") -> list[PageLine]:
     ]
     top = [PageLine(head, 50, 780, 8)] if head else []
     return [*top, *body, *([PageLine(foot, 50, 30, 8)] if foot else [])]
+
+
+def test_a_page_that_was_taken_out_of_a_form_keeps_what_is_filled_in() -> None:
+    """Programs that cut a file into pages leave the list of its fields behind."""
+    whole = everything.MAKERS["pdf"]({"form"})
+    assert b"/AcroForm" in whole
+    page = convert("a.pdf", whole.replace(b"/AcroForm", b"/AcroFarm"))
+    assert [line for line in convert("a.pdf", whole).text.split("\n") if "[" in line][:1] == [
+        line for line in page.text.split("\n") if "[" in line
+    ][:1]
+    assert "fields of forms, with what is filled in" in page.notes[-1]
 
 
 def test_running_heads_are_told_from_text_that_repeats() -> None:

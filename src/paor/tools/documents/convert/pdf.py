@@ -640,11 +640,11 @@ def _annotated(document: Any, page: Any, raw: Any, lines: Page, seen: Counter[st
         is_hidden = bool(
             raw.FPDFAnnot_GetFlags(found) & (raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW)
         )
-        if kind == raw.FPDF_ANNOT_WIDGET and form:
+        if kind == raw.FPDF_ANNOT_WIDGET:
             if filled := _filled(found, form, raw):
                 seen[noted.HIDDEN if is_hidden else noted.FIELDS] += 1
                 lines = _beside(found, raw, lines, f"[hidden: {filled}]" if is_hidden else filled)
-        elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET):
+        elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP):
             words = " ".join(_string(raw.FPDFAnnot_GetStringValue, found, b"Contents").split())
             by = one_line(_string(raw.FPDFAnnot_GetStringValue, found, b"T"))
             what = {
@@ -689,17 +689,21 @@ def _told_pictures(page: Any, raw: Any) -> Iterator[str]:
 
 
 def _filled(found: Any, form: Any, raw: Any) -> str:
-    """Return what is filled into a field of a form, with its name; empty for an empty one."""
-    kind = raw.FPDFAnnot_GetFormFieldType(form, found)
+    """Return what is filled into a field, with its name, also on a page that was taken out of its form; empty for an empty one."""
+    kind, own_text = raw.FPDFAnnot_GetFormFieldType(form, found), raw.FPDFAnnot_GetStringValue
     if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
         value = "☒" if raw.FPDFAnnot_IsChecked(form, found) else "☐"
     elif kind in (raw.FPDF_FORMFIELD_PUSHBUTTON, raw.FPDF_FORMFIELD_SIGNATURE):
         return ""
     else:
-        value = " ".join(_string(raw.FPDFAnnot_GetFormFieldValue, form, found).split())
-    name = one_line(_string(raw.FPDFAnnot_GetFormFieldAlternateName, form, found)) or one_line(
-        _string(raw.FPDFAnnot_GetFormFieldName, form, found)
+        own = _string(raw.FPDFAnnot_GetFormFieldValue, form, found) or _string(own_text, found, b"V")
+        value = " ".join(own.split())
+    names = (
+        _string(raw.FPDFAnnot_GetFormFieldAlternateName, form, found),
+        _string(raw.FPDFAnnot_GetFormFieldName, form, found),
+        *(_string(own_text, found, key) for key in (b"TU", b"T")),
     )
+    name = next(filter(None, map(one_line, names)), None)
     return f"[{name or 'field'}: {value}]" if value else ""
 
 
