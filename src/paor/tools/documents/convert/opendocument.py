@@ -276,7 +276,9 @@ class _Writer:
         if text:
             text, self._prefix = self._prefix + text, ""
         if text and self._level:
-            label = self._label("", self._level) if self._is_labelled else ""
+            is_first, self._is_item_begun = bool(self._lists) and not self._is_item_begun, True
+            label = self._label(self._lists[-1], len(self._lists)) if is_first else ""
+            label = label or (self._label("", self._level) if self._is_labelled else "")
             text = f"{label} {text}".lstrip()
             self.title = self.title or (one_line(text) if self._level == 1 else None)
             self._add(f"{'#' * self._level} {one_line(text)}")
