@@ -37,7 +37,7 @@ def test_a_real_law_summary_can_be_quoted() -> None:
     assert law.title == "The Digital Millennium Copyright Act of 1998"
     sentence = "within 18 months of enactment, all analog videocassette recorders must be designed to conform"
     assert sentence in law.text
-    assert law.text.count("Copyright Office Summary December 1998 Page") == 1
+    assert law.text.count("Copyright Office Summary | December 1998 | Page 18") == 1
 
 
 def test_a_real_paper_in_two_columns_reads_column_by_column() -> None:
