@@ -221,11 +221,27 @@ def test_what_is_not_there_is_said() -> None:
         ("Before each meeting the chair will share the agenda.", {"obligation", "deadline"}),
         ("The embargo is set 72 hours from the time of issue.", {"deadline"}),
         ("They met again after the fair.", set()),
+        ("Report them to the chair.", {"obligation"}),
+        ("Report Quality", set()),
+        ("If you move, please tell us.", {"obligation"}),
+        ("Use of the hall", set()),
+        ("A member should pay the fee.", {"obligation"}),
+        ("Should the member fail, nothing is paid.", set()),
+        ("You may copy it, provided that you keep the notices.", {"obligation"}),
+        ("Such use shall not be construed as a gift.", set()),
+        ("Any question that requires an answer is read.", set()),
+        ("In no event and under no theory shall a member be liable.", set()),
     ],
 )
 def test_kinds_of_sentences(text: str, expected: set[str]) -> None:
     """By their words."""
     assert kinds_of(Unit(text, "sentence")) == expected
+
+
+def test_an_item_is_an_order_where_its_list_is() -> None:
+    """It says nothing alone."""
+    assert kinds_of(Unit("Their names.", "item", intro="Include in the report:")) == {"obligation"}
+    assert kinds_of(Unit("Their names.", "item", intro="The report has:")) == set()
 
 
 def test_deadlines() -> None:

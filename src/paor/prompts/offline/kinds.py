@@ -28,19 +28,27 @@ ASKS: Final = {
 }
 """How a reader or a heading names each kind that can be listed, in the order in which an answer names them."""
 _OBLIGES = pattern(
-    r"shall|must|(?:is|are|be|being) (?:\w+ )?(?:required|obliged|obligated|bound|committed|expected) to|(?:is|are|be) (?:\w+ )?responsible for"
+    r"shall|must|should(?! (?:the|any|an?|it|you|they|this|that|either)\b)|(?:provided|(?:up)?on (?:the )?condition) that|only if you|please \w+|(?:is|are|be|being) (?:\w+ )?(?:required|obliged|obligated|bound|committed|expected) to|(?:is|are|be) (?:\w+ )?responsible for|(?:is|are) the responsibility of"
     r"|(?:agrees?|undertakes?|commits?|promises?|warrants?)(?: itself| themselves)? (?:to|that|not to)|ha(?:s|ve) to|needs?|requires?|may (?:not|only)"
     r"|(?:is|are) (?:not (?:allowed|permitted|entitled) to|prohibited|forbidden)|obligations? to|(?:dut|responsibilit)(?:y|ies) to"
     r"|(?:supplier|customer|contractor|client|seller|buyer|vendor|provider|licens(?:or|ee)|tenant|landlord|less(?:or|ee)|employ(?:er|ee)|company"
     r"|consultant|borrower|lender|bank|insurer|part(?:y|ies)|(?:user|member|participant|applicant|maintainer|team|committee|board|chair|secretary)s?"
     r"|we|you) will|(?:complaint|report|request|claim|application)s? will be"
 )
-_ORDERS = re.compile(r"(?:please,? )?(?:do not|don['’]t|never) \w", re.IGNORECASE)
+_ORDERS = re.compile(
+    r"(?:(?:if|when|before|after|once|for|to|in|at|by|during|similarly|then)\b[^.;:?!]{0,120}, )?(?:(?:please|always|only|also|\w{1,12}ly),? )?(?:(?:do not|don['’]t|never) \w"
+    r"|(?:accompany|add|announce|ask|attach|avoid|bring|complete|comply|confirm|consult|convey|create|delete|deliver|describe|disclose|ensure|fill|follow|give|include"
+    r"|inform|insert|keep|let|make|notify|obtain|pay|prepare|provide|put|read|refrain|remove|rename|return|send|submit|tell|treat|update|use|verify|wait|write)\b(?! (?:of|is|are)\b)"
+    r"|(?:change|check|contact|distribute|document|email|join|limit|move|open|place|report|review|run|search|sign|state|stop|store|test)"
+    r" (?:an?|the|any|all|each|every|our|your|their|its?|them|this|that|these|those|us)\b)",
+    re.IGNORECASE,
+)
+"""How an order begins, perhaps with its case before it: "If you move, tell us"; verbs that are nouns too need an object."""
 _EXEMPT = pattern(
-    r"(?:shall|must|will) (?:mean|be (?:deemed|construed|governed|interpreted|understood|binding|effective)|prevail|survive|commence|continue"
+    r"(?:shall|must|will|should) (?:(?:not|neither) )?(?:mean|(?:\w+ )?be (?:deemed|considered|construed|liable|governed|interpreted|understood|binding|effective)|prevail|survive|commence|continue"
     r"|expire|remain (?:in|valid|un)|come into|enter into force|take effect|become effective|apply|have the meaning)|(?:agreement|contract"
     r"|licen[cs]e|section|clause|annex|schedule|term|laws?|nothing|provision|courts?) (?:\w+ ){0,3}(?:shall|must|will|may not)"
-    r"|no (?:amendment|waiver|failure|delay|variation|change)\b.{0,80}?\bshall|must have been"
+    r"|(?:that|which|not(?: \w+)?) (?:requires?|needs?)|in no event\b.{0,200}?\bshall|no (?:amendment|waiver|failure|delay|variation|change)\b.{0,80}?\bshall|must have been"
 )
 """Words that oblige nobody although they look like it."""
 
@@ -99,6 +107,7 @@ def kinds_of(unit: Unit) -> frozenset[str]:
     if unit.form == "intro" or text.endswith("?"):
         return frozenset()
     obliges = bool(_OBLIGES.search(_EXEMPT.sub(" ", text)) or _ORDERS.match(unit.text.lstrip("*_ ")))
+    obliges = obliges or (unit.form == "item" and _ORDERS.match(unit.intro) is not None)
     obliges = obliges or ("obligation" in headed and unit.form != "sentence")
     times = list(_TIME.finditer(text))
     dated = any(time["date"] for time in times)
