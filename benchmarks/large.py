@@ -26,8 +26,8 @@ from workload import engine
 LONG, SHORT, SHORTS = 2000, 20, 100
 """Iterations of the long run and of the short ones, and how many of those there are."""
 
-Rows = list[tuple[bytes, tuple[object, ...]]]
-"""Of each row the bytes that are hashed after the hash before, and the columns before both hashes."""
+Rows = list[tuple[int, int, str, str]]
+"""Of each row its number, that of its last text, the text that is hashed after the hash before, and the texts beside it."""
 
 ROOT = [
     "run_id",
@@ -76,12 +76,11 @@ def record(path: Path, *runs: tuple[int, int]) -> None:
 
 def _rows(connection: sqlite3.Connection, run: int) -> Rows:
     """Return the rows of a run."""
-    found = []
-    for row in connection.execute("SELECT * FROM transitions WHERE run = ? ORDER BY id", (run,)):
-        names = row.keys()[2:-2]
-        hashed = json.dumps({name: row[name] for name in names}, sort_keys=True, separators=(",", ":"))
-        found.append((hashed.encode(), tuple(row)[2:-2]))
-    return found
+    found = connection.execute(
+        'SELECT id & 4294967295, "last" & 4294967295, "row", texts FROM rows WHERE id >> 32 = ? ORDER BY id',
+        (run,),
+    )
+    return [tuple(row) for row in found]
 
 
 def _copy(connection: sqlite3.Connection, spec: dict[str, object], run: int, rows: Rows) -> None:
@@ -95,19 +94,16 @@ def _copy(connection: sqlite3.Connection, spec: dict[str, object], run: int, row
     connection.execute(f"INSERT INTO specs VALUES ({marks})", tuple(copied.values()))
     connection.execute("INSERT INTO leases VALUES (?, 1, NULL, NULL, 0)", (run,))
     values = []
-    for seq, (hashed, columns) in enumerate(rows):
-        after = hashlib.sha256(head + hashed).digest()
-        values.append((run << 32 | seq, run, *columns, head, after))
-        head = after
-    marks = ", ".join("?" * len(values[0]))
-    connection.executemany(f"INSERT INTO transitions VALUES ({marks})", values)
-    for table, rest in (
-        ("payloads", "n, media_type, digest, salt, body"),
-        ("documents", "number, label, position, name, mime, bytes, digest, payload"),
+    for seq, last, text, texts in rows:
+        head = hashlib.sha256(head + text.encode()).digest()
+        values.append((run << 32 | seq, run << 32 | last, text, head, texts))
+    connection.executemany('INSERT INTO rows (id, "last", "row", hash, texts) VALUES (?, ?, ?, ?, ?)', values)
+    for table, columns in (
+        ("texts", "media_type, digest, salt, body"),
+        ("documents", "?1, number, label, position, name, mime, bytes, digest, payload"),
     ):
-        number = rest.partition(",")[0]
         connection.execute(
-            f"INSERT INTO {table} SELECT ?1 << 32 | {number}, ?1, {rest} FROM {table}"
+            f"INSERT INTO {table} SELECT ?1 << 32 | (id & 4294967295), {columns} FROM {table}"
             " WHERE id BETWEEN ?2 << 32 AND ?2 << 32 | 4294967295 ORDER BY id",
             (run, old),
         )

@@ -8,15 +8,15 @@ from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 
-SCHEMA = """specs:1c09ad92aa479728 specs_place:3da563a8bc79dfad leases:0d3fde178b6310c6 transitions:d3d24e5e35198f3d
-transitions_ended:3abd3ebbbae336d8 payloads:be1878644c88a682 documents:204aa1b921bac8b8 erasures:7f8f4e3aca9f3ec5
-unscrubbed:002c1a83adc7d6ee runs:444d88febdaecbf3 v_lineage:be69711cf8ac9609 v_runs:019a8b15e14eb8f7
-v_steps:3f6fafe8269d5fa4 v_actions:1b89ee6f49668ab7 v_calls:6440608f5673ac8f v_usage:c7abac47203c1c4b specs:b4016b533400838a runs:9a99df8541b49876
-v_steps:b211f0abef005c86 v_usage:92ce4f80fcbd219c"""  # the beginning of SHA-256 of what makes them
+SCHEMA = """specs specs_place specs_conversation leases rows rows_ended texts documents erasures unscrubbed
+transitions payloads runs v_lineage v_runs v_steps v_actions v_calls v_usage"""
+MADE = "dc33b5c718d32b01b5292efb92b84926244ad471e41d8c5f9dd1c00677faf87a"  # SHA-256 of what makes them
 DOCUMENT, ENDED = ("label", "position", "name", "mime", "bytes", "digest", "payload"), ("Done", "Failed")
 RANGE, INPUT = "WHERE id BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295", "round{3}_task{4}_action0_input"
-HEAD = """SELECT iif(coalesce(parent_seq, -1) = ?2, root_hash, (SELECT hash FROM transitions
+HEAD = """SELECT iif(coalesce(parent_seq, -1) = ?2, root_hash, (SELECT hash FROM rows
 WHERE id = (specs.run << 32 | ?2))) FROM specs WHERE run_id = ?1"""
+HEX, JSON = {*"0123456789abcdef"}, "application/json"
+ROWS = 'SELECT transitions.*, "row" AS text, "last" FROM transitions JOIN rows USING (id)'
 JCS = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
 
@@ -30,6 +30,23 @@ def loaded(text):  # a JSON object; an empty one for anything else
     return {}
 
 
+def stored(db, run):  # number, media type, digest, salt and body of every text: in a table, or with a row
+    table = f"SELECT id & 4294967295, media_type, digest, salt, body FROM texts {RANGE}"
+    rows = db.execute(f"SELECT texts FROM rows {RANGE}", (run,))
+    told = [
+        (n, kind or ("", JSON)[kind is None], *rest)
+        for (text,) in rows
+        for n, kind, *rest in json.loads(text)
+    ]
+    return sorted([*db.execute(table, (run,)), *told], key=lambda item: item[0])
+
+
+def text_of(db, key):
+    row = db.execute('SELECT texts FROM rows WHERE "last" >= ? ORDER BY "last"', (key,)).fetchone()
+    found = [item[4] for item in json.loads(row[0] if row else "[]") if item[0] == key & 4294967295]
+    return (db.execute("SELECT body FROM texts WHERE id = ?", (key,)).fetchone() or found or [None])[0]
+
+
 def references(data):  # number, digest and size of every payload that JSON refers to: objects with a number n
     if isinstance(data, dict) and type(data.get("n")) is int:
         return (yield data["n"], data.get("digest"), data.get("bytes"))
@@ -39,11 +56,9 @@ def references(data):  # number, digest and size of every payload that JSON refe
 
 def check_run(db, spec, unsound):
     run, own, row, before, first, seq = spec["run"], spec["spec_payload"], None, b"", 0, -1
-    data = loaded(db.execute("SELECT max(body) FROM payloads WHERE id = ?", (run << 32 | own,)).fetchone()[0])
+    data = loaded(text_of(db, run << 32 | own))
     state = loaded(data.get("host_machine")).get("initial", "Planning") if data else None  # erased: any phase
-    told = INPUT.format(*spec) * (
-        spec[1] == spec[2] and spec[3] == 1
-    )  # later rounds have documents of earlier ones
+    told = INPUT.format(*spec) * (spec[1] == spec[2] and spec[3] == 1)  # later rounds have earlier documents
     results = [(run << 32 | own, {"first": 0, "label": told})]
     if spec["parent_run_id"] is not None:  # a fork goes on from a row of its parent, whose hash it commits to
         parent = "SELECT transitions.* FROM transitions JOIN specs USING (run) WHERE run_id = ? AND seq = ?"
@@ -55,13 +70,19 @@ def check_run(db, spec, unsound):
         results = [(row["run"] << 32 | first - 1, loaded(row["outcome"]))][: row["trigger"] == "execute"]
     head, count, claims = digest(spec, spec.keys()[1:10], before), max(own + 1, first), [(own, spec["spec"])]
     yield from () if head == spec["root_hash"] else ("specs: the immutable columns do not fit root_hash",)
-    for row in db.execute(f"SELECT * FROM transitions {RANGE} ORDER BY id", (run,)):
+    for row in db.execute(f"{ROWS} {RANGE} ORDER BY id", (run,)):
         if row[:3] != (run << 32 | seq + 1, run, seq + 1) or state in ENDED or state not in (None, row[5]):
             yield f"transitions seq {row[2]}: expected seq {seq + 1} from {state}"
-        if row["prev_hash"] != head or digest(row, row.keys()[2:-2], head) != row["hash"]:
+        if sha256(head + row["text"].encode()).digest() != row["hash"]:
             yield f"transitions seq {row[2]}: the row does not fit its hash or the row before"
+        if JCS(data := loaded(row["text"])) != row["text"] or data.get("seq") != seq + 1:
+            yield f"transitions seq {row[2]}: the row is not written as rows are"
         claims += references([loaded(row[name]) for name in ("request", "outcome", "change")])
-        own = [n + 1 for n, *_ in references(loaded(row["change"])) if count <= n < 2**32]
+        own = [
+            n + 1
+            for n, *_ in references(loaded(row["change"]))
+            if n >= count and run << 32 | n == row["last"]
+        ]
         yield from () if own else (f"transitions seq {row[2]}: its change is not a payload of its own",)
         seq, state, head, count = row["seq"], row["dest"], row["hash"], (*own, count)[0]
         results += [(run << 32 | count - 1, loaded(row["outcome"]))][: row["trigger"] == "execute"]
@@ -73,7 +94,7 @@ def check_stored(db, spec, claims, results, unobserved, first, count, whole=True
     run, head, n, expected, named, gone = spec["run"], spec["root_hash"], first - 1, {}, {}, set()
     for left, (key, told) in zip(range(len(results), 0, -1), results, strict=True):
         mine = {} if unobserved and left == 1 else expected
-        data = loaded(db.execute("SELECT max(body) FROM payloads WHERE id = ?", (key,)).fetchone()[0])
+        data = loaded(text_of(db, key))
         said = data.get("conversation", "") * (not data.get("task_id")) or None  # of a task none
         said = data.get("key"), JCS(data.get("metadata", {})), said
         labels = said if key == run << 32 | spec[8] else labels
@@ -85,9 +106,8 @@ def check_stored(db, spec, claims, results, unobserved, first, count, whole=True
         except (AttributeError, KeyError, TypeError):  # erased, or changed, which its digest tells
             label, many, whole = told.get("label"), told.get("documents", 0), whole and "documents" in told
             mine |= {told["first"] + at: (label, at) if label else () for at in range(min(many, 10**6))}
-    yield from (
-        () if labels[: len(spec) - 11] == spec[11:] else ("specs: its labels are not what its spec says",)
-    )
+    if labels != spec[11:]:
+        yield "specs: its labels are not what its spec says"
     for row in db.execute(f"SELECT * FROM documents {RANGE} ORDER BY id", (run,)):
         number, wrong = row["number"], row[:2] != (run << 32 | row["number"], run) or row["payload"] < 0
         if (told := expected.pop(number, (None,) * whole)) != row[3 : 3 + len(told)] or wrong:
@@ -95,18 +115,19 @@ def check_stored(db, spec, claims, results, unobserved, first, count, whole=True
         claims.append((row["payload"], row["digest"], row["bytes"]))
     yield from (f"documents number {number}: is missing" for number in expected)
     [named.setdefault(n, []).append(claim) for n, *claim in claims if n >= first]  # others are its parent's
-    for row in db.execute(f"SELECT * FROM payloads {RANGE} ORDER BY id", (run,)):
-        place, body, salt = f"payloads n {row['n']}", row["body"], row["salt"]
-        yield from () if row[:3] == (run << 32 | n + 1, run, n + 1) else (f"{place}: expected n {n + 1}",)
-        n, kind, erased = row["n"], "T" if isinstance(body, str) else "B", body is None and salt is None
+    for number, media_type, own, salt, body in stored(db, run):
+        yield from () if number == n + 1 else (f"payloads n {number}: expected n {n + 1}",)
+        n, kind, erased = number, "T" if isinstance(body, str) else "B", body is None and salt is None
         gone |= {n} if erased else set()
         data = body.encode() if kind == "T" else body or b""
-        told = sha256((salt or b"") + sha256(data).digest() + (kind + row["media_type"]).encode()).digest()
-        if not erased and (None in (body, salt) or told != row["digest"]):
-            yield f"{place}: body, salt and media type do not fit the digest"
+        salted = bytes.fromhex(salt) if len(str(salt)) == 32 and {*salt} <= HEX else b""
+        told = sha256(salted + sha256(data).digest() + f"{kind}{media_type}".encode()).hexdigest()
+        if not erased and (None in (body, salt) or own not in (None, told)):
+            yield f"payloads n {n}: body, salt and media type do not fit the digest"
+        own = own or told
         told = [value for claim in named.pop(n, ()) for value in claim[: 2 - erased]]
-        if any(value not in (None, row["digest"].hex(), len(data)) for value in told):
-            yield f"{place}: is not what a row or a document refers to"
+        if any(value not in (None, own, len(data)) for value in told):
+            yield f"payloads n {n}: is not what a row or a document refers to"
     yield from () if n + 1 == count else (f"payloads: {n + 1} are there, the last row counts {count}",)
     yield from (f"payloads n {number}: is referred to and missing" for number in named)
     for n, row in enumerate(db.execute(f"SELECT * FROM erasures {RANGE} ORDER BY id", (run,))):
@@ -130,10 +151,10 @@ def check_file(db, heads, unsound):
     yield from (f"file: {text}" for (text,) in db.execute("PRAGMA integrity_check(20)") if text != "ok")
     made = db.execute("SELECT type, name, sql FROM sqlite_master ORDER BY name").fetchall()
     yield from (f"trigger {name}: a journal has no triggers" for kind, name, _ in made if kind == "trigger")
-    made = {f"{name}:{sha256(str(sql).encode()).hexdigest()[:16]}" for _, name, sql in made}
-    made = {text[:-17] for text in SCHEMA.split() if text in made}
-    yield from (f"schema of {text[:-17]}: is another" for text in SCHEMA.split() if text[:-17] not in made)
-    for table in ("transitions", "payloads", "documents", "erasures"):
+    made = {name: sql for _, name, sql in made}
+    if sha256(repr([made.get(name) for name in SCHEMA.split()]).encode()).hexdigest() != MADE:
+        yield "file: its tables, views and indexes are not those of this version"
+    for table in ("rows", "texts", "documents", "erasures"):
         rows = db.execute(f"SELECT id >> 32 FROM {table} EXCEPT SELECT run FROM specs")
         yield from (f"{table} run {run}: there is no such run" for (run,) in rows)
     for spec in db.execute("SELECT * FROM specs ORDER BY run").fetchall():
@@ -154,13 +175,13 @@ def main(file="", kept="", *more, logs=("wal", "journal")):
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{'&immutable=1' * still}", uri=True)) as db:
             db.row_factory, db.text_factory = sqlite3.Row, lambda text: text.decode("utf-8", "replace")
             ids = db.execute("BEGIN").execute("SELECT * FROM pragma_application_id, pragma_user_version")
-            ours = fits and not more and ids.fetchone()[:] in ((0x70616F72, 2), (0x70616F72, 3))
+            ours = fits and not more and ids.fetchone()[:] == (0x70616F72, 3)
             for found, defect in enumerate(check_file(db, heads, {}) if ours else (), 1):  # noqa: B007
                 print(ascii(defect)[1:-1])
     except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError, sqlite3.Error) as e:
         found += print(f"file: {e}") or 1
     if not ours:
-        return print(f"{path}: no journal of version 2 or 3, or no heads. {__doc__}", file=sys.stderr) or 2
+        return print(f"{path}: no journal of version 3, or no heads. {__doc__}", file=sys.stderr) or 2
     again = still and written != path.stat().st_mtime_ns  # by somebody who has opened it meanwhile
     return main(file, kept) if again else print(f"{path}: {found or 'no'} defects") or 4 * bool(found)
 

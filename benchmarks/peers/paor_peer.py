@@ -44,10 +44,13 @@ def drive():
 def tamper():
     """Change which order the journal speaks of."""
     with sqlite3.connect("paor.db") as file:
-        count = file.execute(
-            "UPDATE payloads SET body = replace(body, 'first', 'third') WHERE body LIKE '%first%'"
-        )
-        print(count.rowcount, "payloads changed")
+        changed = 0
+        for table, column in (("rows", "texts"), ("texts", "body")):
+            where = f"{column} LIKE '%first%'"
+            changed += file.execute(
+                f"UPDATE {table} SET {column} = replace({column}, 'first', 'third') WHERE {where}"
+            ).rowcount
+        print(changed, "texts changed")
     with Journal("paor.db", read_only=True) as journal:
         print([str(defect) for defect in journal.verify()])
 

@@ -199,7 +199,7 @@ def _langgraph(path: Path, durability: str, steps: int) -> Runs:
         yield lambda: graph.invoke({"text": "", "done": 0}, config, durability="sync")
 
 
-@peer("paor", "transitions", "guards || request || outcome || change || counters", "paor")
+@peer("paor", "rows", '"row"', "paor")
 def _paor(path: Path, durability: str, steps: int) -> Runs:
     """The scripted run of `../workload.py` with a tool that returns one word; prompts and replies are stored, too."""
     import workload

@@ -4,12 +4,13 @@ What reading, checking and comparing journals gives back.
     from paor.audit import Divergence, RunRow, Transition
 
 The functions themselves, such as `paor.replay` and `paor.why`, are names of `paor`; here are those that need an engine to compare
-with, or that compare runs by their settings: `backtest`, `bisect` and `bisect_runs`.
+with, or that compare runs by their settings: `backtest`, `Evaluation`, `bisect` and `bisect_runs`.
 """
 
 from __future__ import annotations
 
 from .fsm.check.findings import Check, Explored, Finding, Path, PathStep
+from .fsm.evaluation.evaluation import AskedRow, Estimate, Evaluation
 from .fsm.explain.bisect import Bisection, bisect, bisect_runs
 from .fsm.explain.calls import Decided, RunCall
 from .fsm.explain.conversations import Conversation, ConversationMessage
@@ -23,7 +24,7 @@ from .fsm.journal.payloads import Payload
 from .fsm.journal.rows import CalledBy, RunRow, StoredDocument, Transition
 from .fsm.replay.backtest import backtest
 from .fsm.replay.replay import Divergence, Replay, Unchecked
-from .fsm.replay.trial import TrialFinding, TrialSettings
+from .fsm.replay.trial import Spent, Trial, TrialFinding, TrialSettings
 from .fsm.transfer.erasure import ErasureResult
 from .fsm.transfer.importer import Imported
 from .fsm.transfer.redaction import Redaction
@@ -33,6 +34,7 @@ from .fsm.workflow.defects import FileDefect
 from .fsm.workflow.validate import Report
 
 __all__ = [
+    "AskedRow",
     "BisectPart",
     "Bisection",
     "CalledBy",
@@ -47,6 +49,8 @@ __all__ = [
     "Divergence",
     "Erasure",
     "ErasureResult",
+    "Estimate",
+    "Evaluation",
     "Explored",
     "FileDefect",
     "Finding",
@@ -66,9 +70,11 @@ __all__ = [
     "RunDiff",
     "RunRow",
     "Side",
+    "Spent",
     "StoredDocument",
     "StoryRow",
     "Transition",
+    "Trial",
     "TrialFinding",
     "TrialSettings",
     "Unchecked",

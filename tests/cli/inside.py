@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paor.cli.commands.doctor import _requirement
-from paor.cli.commands.run import login_name
+from paor.cli.commands.resume import login_name
+from paor.cli.support.driving import Watch
 from paor.cli.support.journals import short_id
 from paor.cli.support.json_input import answers_to
 from paor.cli.support.live_view import LINES_MAX, LiveView, readable
-from paor.cli.support.progress import Watch
 from paor.cli.support.terminal import (
     Cell,
     Column,

@@ -153,7 +153,7 @@ def test_an_import_that_does_not_prove_itself_is_exit_code_4(shell: Shell) -> No
     text = shell("export").out
     for changed, code, message in (
         (text.replace('"tokens_in":', '"tokens_in":1', 1), 4, "does not fit its hash"),
-        (text.replace('"version":1', '"version":2'), 2, "version 2 of the export; this paor knows version 1"),
+        (text.replace('"version":2', '"version":3'), 2, "version 3 of the export; this paor knows version 2"),
         (text[:-9], 2, "is no line of an export"),
         ("", 2, "line 1: there is none"),
     ):

@@ -171,7 +171,7 @@ def test_export_is_json_lines_of_the_newest_run(shell: Shell) -> None:
     given_run(shell)
     said = shell("export")
     lines = [json.loads(line) for line in said.out.splitlines()]
-    assert lines[0] == {"line": "header", "format": "paor-export", "version": 1}
+    assert lines[0] == {"line": "header", "format": "paor-export", "version": 2}
     assert lines[-1]["line"] == "head"
     assert shell("export", "last", "--output", "run.jsonl").err.startswith("wrote run.jsonl (")
     assert (shell.folder / "run.jsonl").read_text() == said.out

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from paor.cli import main
 from paor.otel import trace_of
 
 from ..otel.kit import Receiver, compared, of_lines
+from ..support.forging import forge
 from ..support.journey import play
 from ..support.journeys import BY_NAME
 from ..support.lean import paor_lean
@@ -150,7 +150,7 @@ def test_a_receiver_that_never_answers_is_given_up_after_the_exporter_s_timeout(
 
 def test_a_damaged_journal_is_exit_code_4(journal: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As for every command."""
-    with sqlite3.connect(journal) as file:
+    with forge(journal) as file:
         file.execute("UPDATE transitions SET request = '7' WHERE seq = 2")
     assert main(["trace", "--all", "--output", "-"]) == 4
     assert "paor verify" in capsys.readouterr().err

@@ -9,6 +9,7 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -558,17 +559,18 @@ def test_who_stops_listening_stops_the_exchange(tmp_path: Path, driver: str) -> 
     """At its next piece; the run can be resumed, no row was written for the reply that nobody heard."""
     hung_up = threading.Event()
 
+    pieces = CHAT.events(json.dumps(SCRIPT[0]), size=1)[:6]
+
     def then(connection: Connection) -> None:
         try:
-            while True:
-                connection.chunk(CHAT.events("more")[1])
+            for piece in chain(pieces, repeat(CHAT.events("more")[1])):
+                connection.chunk(piece)
                 hung_up.wait(0.02)
         except OSError:
             hung_up.set()
 
     with model_server() as server:
-        pieces = CHAT.events(json.dumps(SCRIPT[0]), size=1)
-        server.script(streamed(pieces[:6], then=then))
+        server.script(streamed([], then=then))
         engine = Engine(CHAT.model(server.url), tools=TOOLS, journal=tmp_path / "runs.db")
 
         async def listen() -> str:

@@ -90,8 +90,8 @@ class Reader:
 
 def readers(folder: Path) -> dict[str, Reader]:
     """Return every reader by its name; *folder* is for files that are read."""
-    golden = (TESTS / "fixtures" / "journals" / "schema2.db").read_bytes()
-    lines = (TESTS / "fixtures" / "journals" / "schema2.jsonl").read_bytes()
+    golden = (TESTS / "fixtures" / "journals" / "schema3.db").read_bytes()
+    lines = (TESTS / "fixtures" / "journals" / "schema3.jsonl").read_bytes()
     runs = tuple(HEADER + run for run in lines.split(HEADER) if b'"parent_run_id":null' in run)
     scratch, opened = folder / "changed.db", folder / "opened.db"
     forged = partial(reproved, path=scratch)

@@ -11,11 +11,12 @@ import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from ..support.forging import writable
 from ..verify.tampering import Tamperer, other_json, update
-from .inside import chain_hash
 
 Change = Callable[[bytes, random.Random], bytes]
 
@@ -253,16 +254,13 @@ def reproved(data: bytes, chance: random.Random, path: Path) -> bytes:
                 row,
                 {column: chance.choice(("", "Done", "Reviewing", "wait", "x"))},
             )
-        columns = "SELECT * FROM transitions WHERE run = ? ORDER BY id"
+        columns = 'SELECT id, "row" FROM rows WHERE id >> 32 = ? ORDER BY id'
         head = next(
             found["prev_hash"] for found in tamperer.rows["transitions"] if found["run"] == row["run"]
         )
-        for found in connection.execute(columns, (row["run"],)).fetchall():
-            own = chain_hash(head, found[1:-2])
-            connection.execute(
-                "UPDATE transitions SET prev_hash = ?, hash = ? WHERE id = ?", (head, own, found[0])
-            )
-            head = own
+        for key, text in connection.execute(columns, (row["run"],)).fetchall():
+            head = sha256(head + text.encode()).digest()
+            connection.execute("UPDATE rows SET hash = ? WHERE id = ?", (head, key))
 
     return _by_sql(data, path, change)
 
@@ -273,7 +271,7 @@ _tamperers: dict[int, Tamperer] = {}
 def _by_sql(data: bytes, path: Path, change: Callable[[Tamperer, sqlite3.Connection], object]) -> bytes:
     path.write_bytes(data)
     tamperer = _tamperers.setdefault(hash(data), Tamperer(path))
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with closing(writable(sqlite3.connect(path, isolation_level=None))) as connection:
         for pragma in ("ignore_check_constraints = ON", "synchronous = OFF", "journal_mode = MEMORY"):
             connection.execute(f"PRAGMA {pragma}")
         change(tamperer, connection)

@@ -90,6 +90,62 @@ def test_a_list_may_label_a_level_in_its_own_way() -> None:
     assert re.findall(r"(?m)^\S+(?= )", text)[1:] == ["1.", "A)", "2.", "A)"]
 
 
+def word_body(body: str, *, source: bytes = b"") -> str:
+    """Return what a Word document with this body converts to."""
+    whole = f"<w:document {everything.NAMES}><w:body>{body}</w:body></w:document>"
+    return convert(
+        "a.docx", everything.packed({"word/document.xml": whole}, source or everything.docx({"number"}))
+    ).text
+
+
+def test_a_clause_without_words_has_its_number_and_is_counted() -> None:
+    """The clauses behind it would be cited by the number before theirs; a column of numbers would be empty."""
+
+    def clause(words: str, mark: str = "") -> str:
+        look = f'<w:pPr><w:numPr><w:ilvl w:val="0"/><w:numId w:val="1"/></w:numPr>{mark}</w:pPr>'
+        return f"<w:p>{look}<w:r><w:t>{words}</w:t></w:r></w:p>"
+
+    deleted = clause(
+        "", '<w:rPr><w:del w:id="1" w:author="a"/></w:rPr>'
+    )  # its end only: it is part of the next one
+    cells = f"<w:tbl><w:tr><w:tc>{clause('')}</w:tc><w:tc>{clause('Rent')}</w:tc></w:tr></w:tbl>"
+    found = word_body(clause("Scope") + clause("") + deleted + clause("Term") + cells)
+    assert found == "1. Scope\n2.\n3. Term\n\n| 4. | 5. Rent |\n| --- | --- |"
+
+
+def test_a_large_first_letter_is_part_of_its_word() -> None:
+    """Word keeps it in a paragraph of its own."""
+    cap = '<w:p><w:pPr><w:framePr w:dropCap="drop" w:lines="3"/></w:pPr><w:r><w:t>T</w:t></w:r></w:p>'
+    found = word_body(f"{cap}<w:p><w:r><w:t>enants pay.</w:t></w:r></w:p>{cap}<w:tbl/>")
+    assert found == "Tenants pay.\n\nT"
+
+
+def test_a_symbol_is_read_by_its_font() -> None:
+    """One code is a limit in one font and a box in another."""
+    named = (
+        ("Symbol", "F0A3"),
+        ("Wingdings 2", "F0A3"),
+        ("Symbol", "0061"),
+        ("Symbol", "F0FF"),
+        ("Symbol", "x"),
+    )
+    symbols = "".join(f'<w:sym w:font="{font}" w:char="{code}"/>' for font, code in named)
+    assert word_body(f"<w:p><w:r>{symbols}<w:t> 30 days</w:t></w:r></w:p>") == "≤☐α\ufffd\ufffd 30 days"
+
+
+def test_a_word_document_of_a_browser_is_one() -> None:
+    """Its main part has another name."""
+    written = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(everything.docx({"number"}))) as old,
+        zipfile.ZipFile(written, "w") as new,
+    ):
+        for name in old.namelist():
+            new.writestr(name.replace("document.xml", "document2.xml"), old.read(name))
+    assert convert("a", written.getvalue()).mime == DOCX
+    assert "1. one\n\n1.1 in one" in convert("a.docx", written.getvalue()).text
+
+
 def test_notes_are_looked_up_in_a_part_that_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A book of 800 notes took five seconds when each of them was looked for in the part anew."""
     several = 30

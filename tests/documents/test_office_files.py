@@ -202,6 +202,36 @@ def test_cells_show_characters_that_are_written_as_codes_and_powers_of_ten() -> 
     assert found.notes == ("numbers rounded as the sheet shows them: 1",)
 
 
+@pytest.mark.parametrize(
+    ("form", "shown"),
+    [
+        ('[>999999]#,,"M";[>999]#,"K";#', ["-102", "2", "102", "12K", "3M"]),
+        ("[<0]0.0;[=2]000;0", ["-102.0", "002", "102", "12000", "3000000"]),
+        ("[Red]0", ["-102", "2", "102", "12000", "3000000"]),
+    ],
+)
+def test_a_number_is_shown_by_the_part_of_its_format_that_is_for_it(form: str, shown: list[str]) -> None:
+    """102 is not "0M"."""
+    assert shown_numbers(form, -102, 2, 102, 12_000, 3_000_000) == shown
+
+
+def test_fractions_are_shown_as_such() -> None:
+    """Shares of a company are."""
+    assert shown_numbers("# ?/?", 1.5, 0.25, -1.2222, 3, 0) == ["1 1/2", "1/4", "-1 2/9", "3", "0"]
+    assert shown_numbers("# ??/??", 0.3125, float("1e15")) == ["5/16", "1000000000000000"]
+
+
+def shown_numbers(form: str, *values: float) -> list[str]:
+    """Return what a sheet shows of numbers in one format."""
+    book = openpyxl.Workbook()
+    for column, value in enumerate(values, 1):
+        book.active.cell(1, column, value).number_format = form
+    written = io.BytesIO()
+    book.save(written)
+    row = convert("a.xlsx", written.getvalue()).text.split("\n")[2]
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
 # -- slides ----------------------------------------------------------------------------------------------------------
 
 
@@ -213,6 +243,24 @@ def test_every_part_of_a_slide_comes_through() -> None:
     )
     assert "|  | May | June |\n| --- | --- | --- |\n| Sales | 1.5 |  |" in text
     assert "- grouped" in text and "Notes: say this" in text and "## Slide 2: Money" in text
+
+
+def test_a_list_of_another_kind_begins_anew() -> None:
+    """One right below another is numbered by itself, as is one that says where it begins."""
+    data = everything.MAKERS["pptx"]({"number"})
+    name = "ppt/slides/slide1.xml"
+    made = everything.part(data, name)
+    item = re.findall(r"<a:p><a:pPr><a:buAutoNum.*?</a:p>", made)[-1]
+    asked = (
+        "arabicPeriod",
+        "arabicPeriod",
+        'romanUcPeriod" startAt="2',
+        'romanUcPeriod" startAt="2',
+        "alphaLcParenR",
+    )
+    items = "".join(item.replace("alphaLcParenBoth", kind) for kind in asked)
+    text = convert("a.pptx", everything.packed({name: made.replace(item, items)}, data)).text
+    assert re.findall(r"(?m)^(\S+) numbered words", text) == ["1.", "2.", "II.", "III.", "a)"]
 
 
 @pytest.mark.parametrize("form", ["docx", "pptx"])

@@ -147,6 +147,26 @@ def test_slides_are_numbered_and_their_notes_named() -> None:
         convert("a.odp", document(page.format("", ""), SLIDES, "presentation"))
 
 
+def test_a_heading_in_a_list_has_the_number_of_its_item() -> None:
+    """Contracts that were written in Word are like this once they are saved as ODT."""
+    level = '<text:list-level-style-number text:level="1" style:num-suffix="." style:num-format="1"/>'
+    style = f'<text:list-style style:name="L" xmlns:style="urn:oasis:names:tc:opendocument:xmlns:style:1.0">{level}</text:list-style>'
+    item = '<text:list text:style-name="L" text:continue-numbering="true"><text:list-item><text:h text:outline-level="1">{}</text:h></text:list-item></text:list>'
+    assert (
+        text(style + item.format("Rent") + "<text:p>100</text:p>" + item.format("Term"))
+        == "# 1. Rent\n\n100\n\n# 2. Term"
+    )
+
+
+def test_the_footer_that_slides_share_is_written_once() -> None:
+    """It is declared before the slides, and they refer to it."""
+    declared = '<pres:footer-decl pres:name="a">Contract 4711</pres:footer-decl><pres:date-time-decl pres:name="d">1 May 2026</pres:date-time-decl>'
+    page = "<draw:page><draw:frame><text:p>Plan</text:p></draw:frame></draw:page>"
+    found = convert("a.odp", document(declared + page, SLIDES, "presentation"))
+    assert found.text == "## Slide 1\n\nPlan\n\nPage footer: Contract 4711\n\nPage footer: 1 May 2026"
+    assert found.notes == ("page headers and footers, written once: 2",)
+
+
 def test_embedded_parts_are_read_once_and_where_they_are() -> None:
     """A file that refers to one of them many times is no longer for it; one that nothing refers to, or within another, is counted."""
     part = document("<text:p>inner</text:p>")

@@ -9,6 +9,7 @@ from fpdf import FPDF
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from . import everything
 from .inside import PageLine, convert, drop_running_heads, flow
 from .inside import pdf_module as convert_pdf
 from .inside import registry_ConversionError as ConversionError
@@ -73,21 +74,21 @@ def test_paragraphs_run_on() -> None:
     assert converted.notes == ("1 of 3 pages hold no text",)
 
 
-def test_headers_footers_and_page_numbers_are_left_out() -> None:
-    """They would otherwise stand in the middle of sentences."""
+def test_headers_and_footers_are_written_once_behind_the_text() -> None:
+    """They would otherwise stand in the middle of sentences; one may say of which contract the pages are."""
     pdf = paper()
     for number in range(1, 5):
         pdf.add_page()
         pdf.text(20, 10, "Annual report")
-        pdf.multi_cell(
-            0, 5, f"Page body {number} says something {'new ' * number}.\nAnd more.\nAnd more {number}."
-        )
+        pdf.multi_cell(0, 5, f"Page body {number} says something {'new ' * number}.\nAnd more {number}.")
         pdf.text(20, 280, f"Page {number} of 4")
     converted = convert("a.pdf", bytes(pdf.output()))
-    assert "Annual report" not in converted.text
-    assert "of 4" not in converted.text
-    assert converted.text.count("Page body") == 4
-    assert converted.notes[-1].endswith("repeated page headers or footers left out")
+    body, _, heads = converted.text.partition("\n\nPage header or footer: ")
+    assert heads == "Annual report\n\nPage header or footer: Page 4 of 4"
+    assert body.count("Page body") == 4
+    assert converted.notes[-1] == "page headers and footers, written once: 2"
+    assert converted.place(converted.text.index("Annual report")) == "headers and footers"
+    assert converted.place(len(body) - 1) == "page 4"
 
 
 def test_tables_headings_raised_numbers_and_code_keep_their_form() -> None:
@@ -284,20 +285,31 @@ def numbered(number: int, *, head: str = "", foot: str = "") -> list[PageLine]:
     return [*top, *body, *([PageLine(foot, 50, 30, 8)] if foot else [])]
 
 
+def test_a_page_that_was_taken_out_of_a_form_keeps_what_is_filled_in() -> None:
+    """Programs that cut a file into pages leave the list of its fields behind."""
+    whole = everything.MAKERS["pdf"]({"form"})
+    assert b"/AcroForm" in whole
+    page = convert("a.pdf", whole.replace(b"/AcroForm", b"/AcroFarm"))
+    assert [line for line in convert("a.pdf", whole).text.split("\n") if "[" in line][:1] == [
+        line for line in page.text.split("\n") if "[" in line
+    ][:1]
+    assert "fields of forms, with what is filled in" in page.notes[-1]
+
+
 def test_running_heads_are_told_from_text_that_repeats() -> None:
     """Numbers must count the pages, and what differs in size or sum is text."""
-    kept, count = drop_running_heads([numbered(n, foot=f"{n + 7} of 99") for n in range(4)])
-    assert count == 1
+    kept, heads = drop_running_heads([numbered(n, foot=f"{n + 7} of 99") for n in range(4)])
+    assert heads == ["10 of 99"]
     assert all(len(page) == 7 for page in kept)
     sums = [31, 8, 77, 12, 50]
-    kept, count = drop_running_heads([numbered(n, foot=f"Sum {sums[n]} EUR") for n in range(5)])
-    assert count == 0
+    kept, heads = drop_running_heads([numbered(n, foot=f"Sum {sums[n]} EUR") for n in range(5)])
+    assert heads == []
     chapters = [
         numbered(n, head=["One", "Two"][n // 3], foot=["ii", "iii", "iv", "v", "vi", "x"][n])
         for n in range(6)
     ]
     assert all(len(page) == 7 for page in drop_running_heads(chapters)[0])
-    assert drop_running_heads([lines("All", "pages", "are", "alike")] * 3)[1] == 0
+    assert drop_running_heads([lines("All", "pages", "are", "alike")] * 3)[1] == []
     mixed = [numbered(n, foot=f"{n + 1} Part {'abc'[n % 3]}") for n in range(6)]
     assert all(len(page) == 7 for page in drop_running_heads(mixed)[0])
 

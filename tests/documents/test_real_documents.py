@@ -25,8 +25,8 @@ def test_a_real_manual_gives_whole_sentences() -> None:
     assert sentence in manual.text
     assert "\n- An installed bitstring module.\n" in manual.text
     assert ">>> print(a)\n0xff01\n" in manual.text
-    assert "bitstring Documentation, Release" not in manual.text
-    assert "Chapter 1. Walkthrough" not in manual.text
+    assert manual.text.count("bitstring Documentation, Release") == 1  # behind the text
+    assert manual.text.count("Chapter 1. Walkthrough") == 1
     assert "4 of 133 pages hold no text" in manual.notes
 
 
@@ -37,7 +37,7 @@ def test_a_real_law_summary_can_be_quoted() -> None:
     assert law.title == "The Digital Millennium Copyright Act of 1998"
     sentence = "within 18 months of enactment, all analog videocassette recorders must be designed to conform"
     assert sentence in law.text
-    assert "Copyright Office Summary December 1998 Page" not in law.text
+    assert law.text.count("Copyright Office Summary | December 1998 | Page 18") == 1
 
 
 def test_a_real_paper_in_two_columns_reads_column_by_column() -> None:

@@ -276,7 +276,7 @@ def test_real_runs_are_counted_row_by_row_as_why_tells_them(name: str, tmp_path:
 
 
 def test_the_journals_of_released_versions_hold_no_foreign_step() -> None:
-    with Journal(JOURNALS / "schema2.db", read_only=True) as journal:
+    with Journal(JOURNALS / "schema3.db", read_only=True) as journal:
         rows = [row for run in journal.runs() for row in journal.transitions(run.run_id)]
         runs = len(journal.runs())
     found = coverage(rows)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import tempfile
 from collections.abc import Mapping
 from contextlib import closing
@@ -20,6 +19,7 @@ from paor.errors import ToolError, UnknownRun, UsageError
 from paor.testing import SeededIds, SteppingClock
 
 from ..support.effort import examples
+from ..support.forging import forge
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, Lost, losing, play
 from ..support.worlds import (
     CONTINUE,
@@ -202,6 +202,7 @@ def test_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that is recorded of what decides is the same, and yet it was decided otherwise."""
     one = drive(tmp_path, "one")
     with monkeypatch.context() as patch:
+        patch.setattr("paor.fsm.machine.stop_rules.nothing_concludes", lambda case: False)
         patch.setattr("paor.fsm.machine.stop_rules.first_stop", stops_always)
         other = drive(tmp_path, "other", replies=[*SCRIPT[:3], SUCCESS])
     found = compared(tmp_path, one, other)
@@ -315,7 +316,7 @@ def test_what_was_erased_counts_as_the_same(tmp_path: Path) -> None:
     """And what still differs is found."""
     one = drive(tmp_path, "one")
     other = drive(tmp_path, "other", texts={3: "Another page."}, replies=SCRIPT)
-    with closing(sqlite3.connect(tmp_path / JOURNAL, isolation_level=None)) as connection:
+    with closing(forge(tmp_path / JOURNAL)) as connection, connection:
         connection.execute("UPDATE payloads SET body = NULL, salt = NULL WHERE run = 1 AND n < 12")
     with Journal(tmp_path / JOURNAL, read_only=True) as journal:
         found = diff(journal, one, other)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from paor import Journal, Limits, Policy, Tool, why, why_not
 from paor.audit import Why
 from paor.errors import EffectUnknown, JournalDamaged, UnknownRun, UsageError
 
+from ..support.forging import forge
 from ..support.journeys import JOURNEYS, Journey, play
 from ..support.worlds import (
     ANSWER,
@@ -235,7 +235,7 @@ def test_what_was_erased_leaves_the_recorded_values(tmp_path: Path) -> None:
     with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as scripted:
         run_id = scripted.run("Read the notes").run_id
         whole = [why(scripted.journal, run_id, seq) for seq in range(6)]
-    with closing(sqlite3.connect(tmp_path / JOURNAL, isolation_level=None)) as connection:
+    with closing(forge(tmp_path / JOURNAL)) as connection, connection:
         connection.execute("UPDATE payloads SET body = NULL, salt = NULL")
     with Journal(tmp_path / JOURNAL, read_only=True) as journal:
         for before in whole:
@@ -262,7 +262,7 @@ def test_wrong_arguments_and_damage_are_told(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="there is no phase 'Doing'"):
             why_not(why(scripted.journal, run_id), "Doing")
         assert why(scripted.journal, run_id).dest in FINAL
-    with closing(sqlite3.connect(tmp_path / JOURNAL, isolation_level=None)) as connection:
+    with closing(forge(tmp_path / JOURNAL)) as connection, connection:
         connection.execute("UPDATE transitions SET step = 9 WHERE seq = 1")
     with Journal(tmp_path / JOURNAL, read_only=True) as journal:
         assert why(journal, run_id, 1).trigger == "specify"

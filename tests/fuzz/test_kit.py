@@ -466,11 +466,11 @@ def test_questions_beyond_their_bound_are_found(guard: Callable[..., None]) -> N
 
 def test_invariants_of_usage_ends_and_errors_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tokens that are not counted, an end without words, an engine that raises."""
-    counted = paor.fsm.machine.decide._add_usage
+    counted = paor.fsm.machine.summary.with_usage
     with monkeypatch.context() as patch:
         patch.setattr(
             paor.fsm.machine.decide,
-            "_add_usage",
+            "with_usage",
             lambda counters, usage, moment, **details: counted(counters, NO_USAGE, moment, **details),
         )
         assert broken([start(), choose()]) == "usage_adds_up"
@@ -482,7 +482,7 @@ def test_invariants_of_usage_ends_and_errors_fail(monkeypatch: pytest.MonkeyPatc
         patch.setattr("paor.fsm.machine.updates.final_answer", lambda *args, **more: "  ")
         assert broken(SCRIPTS["whole"]) == "every_end_says_why"
     with monkeypatch.context() as patch:
-        patch.setattr(paor.fsm.machine.decide, "_add_usage", lambda *args: 1 / 0)
+        patch.setattr(paor.fsm.machine.decide, "with_usage", lambda *args, **more: 1 / 0)
         assert broken([start(), choose()]) == "raises_nothing"
     assert Usage(1, 1, 1) != NO_USAGE
 
@@ -548,7 +548,9 @@ def test_invariants_of_the_journal_fail(monkeypatch: pytest.MonkeyPatch) -> None
 
     def altered(world: World) -> None:
         if world.need == "refinement":
-            world.journal.reader.query("UPDATE transitions SET step = 7 WHERE seq = 1")
+            world.journal.reader.query(
+                """UPDATE rows SET "row" = json_set("row", '$.step', 7) WHERE id & 4294967295 = 1"""
+            )
 
     world = World(sample_engine, altered)
     with pytest.raises(Violation, match=r"chain_verifies|journal_tells_the_state|raises_nothing"):

@@ -10,16 +10,18 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
+from hashlib import sha256
 from typing import Any, Protocol, Self
 from zlib import crc32
 
 import orjson
+from msgspec.structs import replace
 
 from paor import Document, Engine, Journal, Limits, Policy, ScriptedModel, Tool, ToolOutput, replay, tool
 from paor.errors import Erased, JournalError, LeaseHeld, LeaseLost, PaorError
 from paor.fsm.journal.backend import Backend, Entry
 from paor.fsm.journal.payloads import Payload, salted_digest
-from paor.fsm.journal.record import COLUMNS, chain_hash
+from paor.fsm.journal.record import COLUMNS, row_text
 from paor.fsm.journal.store import KeyTaken
 from paor.testing import SeededIds, SteppingClock, answer, call, plan, play, refine, review, step
 
@@ -356,7 +358,8 @@ def entry_of(journal: Journal, run: int, fence: int, *, body: str = "more") -> E
     values = dict(zip(COLUMNS, last, strict=True))
     values |= {"seq": values["seq"] + 1, "change": f'{{"digest":"{payload.digest.hex()}","n":{n}}}'}
     hashed = tuple(values[name] for name in COLUMNS[:-2])
-    return Entry((*hashed, last[-1], chain_hash(last[-1], hashed)), [payload], [], fence)
+    text = row_text(hashed)
+    return Entry(run, values["seq"], text, sha256(last[-1] + text).digest(), [payload], [], fence)
 
 
 def a_driver_that_was_replaced_writes_nothing(opening: Opening) -> None:
@@ -382,8 +385,7 @@ def a_row_that_cannot_be_written_stops_no_other(opening: Opening) -> None:
         runs = [journal.run(world.play(journal)).run for world in WORLDS[:3]]
         fences = [journal.store.leases.acquire(run) for run in runs]
         entries = [entry_of(journal, run, fence) for run, fence in zip(runs, fences, strict=True)]
-        again = entries[1].row
-        pair = Entry((*again[:1], 0, *again[2:]), [], [], fences[1], before=entries[1])
+        pair = replace(entries[1], seq=0, before=entries[1])
         heads = [journal.reader.newest_row(run) or 0 for run in runs]
         journal.store.append_all([entries[0], pair, entries[2]])
         assert entries[0].error is None and entries[2].error is None
@@ -405,7 +407,7 @@ def a_request_to_cancel_is_seen(opening: Opening) -> None:
         assert two.store.leases.cancel_requested(runs[0]) and not two.store.leases.cancel_requested(runs[1])
         entry = entry_of(one, runs[0], fence)
         one.store.append(entry)
-        assert entry.cancelled and one.reader.newest_row(runs[0]) == entry.row[1]
+        assert entry.cancelled and one.reader.newest_row(runs[0]) == entry.seq
 
 
 # -- transactions ------------------------------------------------------------------------------------------------------
@@ -576,22 +578,32 @@ def one_row_may_bring_thousands_of_texts(opening: Opening) -> None:
         run = journal.run(WORLDS[0].play(journal)).run
         entry = entry_of(journal, run, journal.store.leases.acquire(run))
         first = entry.payloads[0].n
-        entry.payloads = [entry.payloads[0]._replace(n=first + n) for n in range(9000)]
+        long = entry.payloads[0]._replace(body="x" * 20_000)  # one that is beside its row
+        entry.payloads = [
+            (long if n < 4000 else entry.payloads[0])._replace(n=first + n) for n in range(9000)
+        ]
         journal.store.append(entry)
         assert journal.reader.last_payload(run) == first + 8999
-        assert journal.reader.newest_row(run) == entry.row[1]
+        assert journal.reader.newest_row(run) == entry.seq
+        assert [one.n for one in journal.reader.payloads_at(run, first, 9000)] == [
+            *range(first, first + 9000)
+        ]
 
 
 def every_change_from_outside_is_found(opening: Opening) -> None:
     """Of a row, a text, a run's first columns, a document, a lease."""
     changes = (
-        "UPDATE transitions SET step = step + 1 WHERE seq = 1 AND run = ?",
-        "UPDATE transitions SET \"trigger\" = 'finish' WHERE seq = 2 AND run = ?",
-        "DELETE FROM transitions WHERE seq = 1 AND run = ?",
+        """UPDATE rows SET "row" = replace("row", '"step":', '"step":1') WHERE id = (? << 32 | 1)""",
+        """UPDATE rows SET "row" = replace("row", '"trigger":"', '"trigger":"re') WHERE id = (? << 32 | 2)""",
+        """UPDATE rows SET "last" = "last" + 100 WHERE id = (? << 32 | 1)""",
+        "DELETE FROM rows WHERE id = (? << 32 | 1)",
         "UPDATE specs SET created_at = created_at + 1 WHERE run = ?",
-        "UPDATE payloads SET media_type = 'text/html' WHERE n = 1 AND run = ?",
-        "UPDATE payloads SET salt = NULL WHERE n = 2 AND run = ?",
-        "DELETE FROM payloads WHERE n = 3 AND run = ?",
+        """UPDATE rows SET texts = replace(texts, ',null,null,', ',"text/html",null,') WHERE id = (? << 32 | 1)""",
+        "UPDATE rows SET texts = '[]' WHERE id = (? << 32 | 2)",
+        "UPDATE rows SET texts = '[7]' WHERE id = (? << 32 | 2)",
+        "UPDATE texts SET media_type = 'text/html' WHERE id = (? << 32 | 1)",
+        "UPDATE texts SET salt = NULL WHERE id = (? << 32 | 1)",
+        "DELETE FROM texts WHERE id = (? << 32 | 1)",
         "UPDATE documents SET bytes = bytes + 1 WHERE number = 0 AND run = ?",
         "DELETE FROM documents WHERE number = 1 AND run = ?",
         "DELETE FROM leases WHERE run = ?",

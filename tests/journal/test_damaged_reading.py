@@ -12,9 +12,10 @@ import pytest
 from paor import Journal, diagram, diff, replay, why
 from paor.errors import JournalDamaged
 
+from ..support.forging import writable
 from ..support.inside import run_line
 
-GOLDEN = Path(__file__).parents[1] / "fixtures" / "journals" / "schema2.db"
+GOLDEN = Path(__file__).parents[1] / "fixtures" / "journals" / "schema3.db"
 LOOSE = (
     "UPDATE sqlite_master SET sql = replace(replace(sql, ' NOT NULL', ''), 'STRICT', '') WHERE type = 'table'"
 )
@@ -29,10 +30,12 @@ def changed(path: Path, *statements: str) -> str:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute(LOOSE)
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with closing(writable(sqlite3.connect(path, isolation_level=None))) as connection:
         connection.execute("PRAGMA ignore_check_constraints = ON")
         for statement in statements:
-            assert connection.execute(statement).rowcount > 0
+            before = connection.total_changes
+            connection.execute(statement)
+            assert connection.total_changes > before
         return str(connection.execute(f"SELECT run_id FROM specs WHERE run = ({RUN})").fetchone()[0])
 
 
@@ -55,14 +58,12 @@ def compared(journal: Journal, run_id: str) -> object:
     ("look", "statement"),
     [
         (exported, f"UPDATE payloads SET digest = NULL WHERE run = ({RUN})"),
-        (exported, f"UPDATE transitions SET request = x'07' WHERE run = ({RUN})"),
         (exported, f"UPDATE transitions SET hash = 7 WHERE run = ({RUN})"),
-        (Journal.transitions, f"UPDATE transitions SET prev_hash = 7 WHERE run = ({RUN})"),
         (Journal.transitions, f"UPDATE transitions SET guards = NULL WHERE run = ({RUN})"),
-        (Journal.transitions, f"UPDATE transitions SET dest = x'07' WHERE run = ({RUN})"),
-        (drawn, f"UPDATE transitions SET source = x'07' WHERE run = ({RUN}) AND seq = 0"),
+        (drawn, f"UPDATE transitions SET source = NULL WHERE run = ({RUN}) AND seq = 0"),
+        (exported, f"UPDATE rows SET texts = '[7]' WHERE id >> 32 = ({RUN})"),
+        (Journal.transitions, f"UPDATE rows SET \"row\" = '{{}}' WHERE id >> 32 = ({RUN})"),
         (Journal.spec, f"UPDATE payloads SET salt = 'x', body = 'y' WHERE run = ({RUN})"),
-        (Journal.transitions, f"UPDATE transitions SET source = CAST(x'0aff0a' AS TEXT) WHERE run = ({RUN})"),
         (why, f"DELETE FROM transitions WHERE run = ({RUN}) AND seq = 1"),
         (compared, f"UPDATE transitions SET change = '{{}}' WHERE run = ({RUN})"),
         (replay, f"UPDATE erasures SET payloads = 'x' WHERE run = ({RUN})"),
@@ -87,8 +88,6 @@ def test_a_value_of_another_kind_is_damage_that_names_the_run(
         ('["tool"]', "{}", 0),
         ('"tool"', "{}", 0),
         ('{"tool":["x"]}', '{"action_allowed": false}', 1),
-        ('{"tool":"x"', "{}", None),
-        ("{}", '{"action_allowed"', None),
     ],
 )
 def test_a_list_of_runs_takes_what_it_can_read_and_names_the_run_otherwise(
@@ -99,7 +98,7 @@ def test_a_list_of_runs_takes_what_it_can_read_and_names_the_run_otherwise(
     run_id = changed(path, f"UPDATE transitions SET guards = '{{}}' WHERE run = ({RUN}) AND seq = 0")
     with Journal(path, read_only=True) as journal:
         before = run_line(journal.reader, journal.run(run_id))
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with closing(writable(sqlite3.connect(path, isolation_level=None))) as connection:
         where = f"run = ({RUN}) AND seq = 0"
         connection.execute(
             f"UPDATE transitions SET request = ?, guards = ? WHERE {where}", (request_text, guards)
@@ -143,7 +142,6 @@ def test_a_run_whose_number_makes_no_keys_is_damage(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "column"),
     [
-        ("dest = x'01ff'", "state"),
         ("dest = 'Failed', counters = json_set(counters, '$.stop', 7)", "reason"),
         ("hash = NULL", "head_hash"),
     ],
@@ -160,7 +158,7 @@ def test_a_run_whose_columns_are_of_another_kind_is_damage(tmp_path: Path, chang
 
 def test_a_schema_that_is_no_text_is_damage(tmp_path: Path) -> None:
     """SQLite quotes it in its error, which Python cannot decode."""
-    broken = GOLDEN.read_bytes().replace(b"CREATE TABLE transitions", b"CREATE T\xffBLE transitions")
+    broken = GOLDEN.read_bytes().replace(b"CREATE TABLE documents", b"CREATE T\xffBLE documents")
     (tmp_path / "runs.db").write_bytes(broken)
     with pytest.raises(JournalDamaged, match="is damaged"):
         Journal(tmp_path / "runs.db", read_only=True)

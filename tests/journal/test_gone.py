@@ -104,7 +104,7 @@ def test_no_effect_begins_on_a_row_whose_file_goes_as_it_is_committed(
     path, paid, intents = tmp_path / "runs.db", list[int](), list[str]()
 
     def seen(sql: str) -> None:
-        if sql.startswith("INSERT INTO transitions") and "'specify'" in sql:
+        if sql.startswith("INSERT INTO rows") and '"specify"' in sql:
             intents.append(sql)
         elif sql == "COMMIT" and len(intents) == 1:
             intents.append(sql)

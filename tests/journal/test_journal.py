@@ -26,6 +26,8 @@ from paor.fsm.journal.sqlite.migrations import APPLICATION_ID, newest
 from paor.states.run.spec import Spec
 from paor.testing import SeededIds
 
+from ..support.forging import forge
+from ..support.inside import HASHED
 from ..support.journeys import BY_NAME, JOURNEYS, play
 from ..support.worlds import CONTINUE, JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
 
@@ -42,7 +44,7 @@ def path(tmp_path: Path) -> Path:
 
 def pragma(path: Path, name: str) -> Any:
     """Return a pragma of the file, read by plain sqlite3."""
-    connection = sqlite3.connect(path)
+    connection = forge(path)
     try:
         return connection.execute(f"PRAGMA {name}").fetchone()[0]
     finally:
@@ -62,14 +64,14 @@ def test_the_file_says_what_it_is(path: Path) -> None:
 
 def test_every_table_is_strict(path: Path) -> None:
     """A value of another type than its column's is refused by SQLite itself."""
-    connection = sqlite3.connect(path)
+    connection = forge(path)
     listed = connection.execute("PRAGMA table_list").fetchall()
     strict = {row[1]: row[5] for row in listed if row[2] == "table" and not row[1].startswith("sqlite_")}
-    tables = ("specs", "leases", "transitions", "payloads", "documents", "erasures", "unscrubbed")
+    tables = ("specs", "leases", "rows", "texts", "documents", "erasures", "unscrubbed")
     assert strict == dict.fromkeys(tables, 1)
     with pytest.raises(sqlite3.IntegrityError):
-        connection.execute("UPDATE transitions SET at = 'yesterday'")
-    for statement in ("transitions SET seq = 99", "payloads SET n = 99", "documents SET number = 99"):
+        connection.execute("UPDATE rows SET hash = 'yesterday'")
+    for statement in ('rows SET "last" = 99', "texts SET salt = x'07'", "documents SET number = 99"):
         with pytest.raises(sqlite3.IntegrityError):
             connection.execute(f"UPDATE {statement}")
 
@@ -85,7 +87,7 @@ def test_a_waiting_and_an_unfinished_run_show_in_the_view(tmp_path: Path) -> Non
     (started,) = rows.values()
     assert (started.status, started.state, started.head_seq) == ("running", "Planning", -1)
     assert started.ended_at is None and started.reason is None
-    connection = sqlite3.connect(tmp_path / JOURNAL)
+    connection = forge(tmp_path / JOURNAL)
     (root,) = connection.execute("SELECT root_hash FROM specs WHERE run_id = ?", (started.run_id,)).fetchone()
     assert started.head_hash == root
     assert connection.execute("SELECT count(*) FROM v_runs").fetchone() == (2,)
@@ -96,7 +98,7 @@ def test_the_view_of_usage_adds_up_to_the_counters_of_every_run(tmp_path: Path) 
     for journey in JOURNEYS:
         with journey.engine(tmp_path, ids=SeededIds(journey.name)) as scripted:
             play(journey, scripted)
-    connection = sqlite3.connect(tmp_path / JOURNAL)
+    connection = forge(tmp_path / JOURNAL)
     sums = connection.execute(
         "SELECT run_id, sum(tokens_in), sum(tokens_out), sum(cost) FROM v_usage GROUP BY run_id ORDER BY run_id"
     ).fetchall()
@@ -121,7 +123,7 @@ def test_the_view_of_steps_has_the_reason_that_a_model_gave(tmp_path: Path) -> N
             for row in scripted.journal.transitions(run.run_id)
         }
     wanted = {place: said["reason"] for place, said in given.items() if said.get("reason")}
-    connection = sqlite3.connect(tmp_path / JOURNAL)
+    connection = forge(tmp_path / JOURNAL)
     found = connection.execute(
         "SELECT specs.run, seq, reason FROM v_steps JOIN specs USING (run_id) WHERE reason IS NOT NULL"
     )
@@ -231,7 +233,7 @@ def test_an_empty_file_becomes_a_journal(tmp_path: Path) -> None:
 def test_a_foreign_database_is_left_alone(tmp_path: Path) -> None:
     """Neither its tables nor its journal mode are touched."""
     path = tmp_path / "shop.db"
-    connection = sqlite3.connect(path)
+    connection = forge(path)
     connection.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
     connection.commit()
     connection.close()
@@ -245,7 +247,7 @@ def test_a_foreign_database_is_left_alone(tmp_path: Path) -> None:
 def test_a_foreign_database_with_an_application_id_is_left_alone(tmp_path: Path) -> None:
     """Also without any table yet."""
     path = tmp_path / "shop.db"
-    connection = sqlite3.connect(path)
+    connection = forge(path)
     connection.execute("PRAGMA application_id = 77")
     connection.close()
     with pytest.raises(NotAJournal, match="0x4d"):
@@ -631,13 +633,16 @@ def test_the_examples_of_the_page_work_in_the_sqlite_shell(statement: str, path:
 
 def test_the_page_describes_every_column_and_view(path: Path) -> None:
     """By its name, in the section of its table; nothing is described that is not there."""
-    connection = sqlite3.connect(path)
+    connection = forge(path)
     sections = dict(re.findall(r"(?ms)^\*\*`(\w+)`\*\*:(.*?)(?=^\*\*`|^## )", PAGE))
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     assert sections.keys() == tables
     for table, text in sections.items():
-        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
-        cells = [cell for cell in re.findall(r"(?m)^\| (`.*?) \|", text)]
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_xinfo({table})")]
+        text, _, keys = text.partition("\n| key | type |")
+        told = re.findall(r"`(\w+)`", " ".join(re.findall(r"(?m)^\| (`.*?) \|", keys)))
+        assert sorted(told) == (sorted(HASHED) if table == "rows" else [])
+        cells = re.findall(r"(?m)^\| (`.*?) \|", text)
         assert [name for cell in cells for name in re.findall(r"`(\w+)`", cell)] == columns
     views = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'")]
     assert sorted(re.findall(r"(?m)^\| `(\w+)` \| (?:one row|the same|requests)", PAGE)) == sorted(views)

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -229,8 +229,8 @@ def test_a_role_with_the_least_rights_drives_and_a_reader_reads(postgres: Postgr
             journal.erase(run_ids[0])
         assert journal.erasures(run_ids[0]) and journal.store.unscrubbed() == [run_ids[0]]
         for statement in (
-            f"DROP TABLE {schema}.payloads",
-            f"TRUNCATE {schema}.transitions",
+            f"DROP TABLE {schema}.texts",
+            f"TRUNCATE {schema}.rows",
             "CREATE TABLE x (y INT)",
         ):
             with pytest.raises(JournalError):
@@ -311,7 +311,7 @@ def test_an_erased_text_is_in_no_file_of_the_server_but_its_log(postgres: Postgr
                 metadata={"who": word},
                 key=f"{word} {number}",
             )
-        for table in ("specs", "payloads", "documents"):
+        for table in ("specs", "rows", "texts", "documents"):
             ask(postgres, f"ANALYZE {schema}.{table}")
         ask(postgres, "CHECKPOINT")
         assert postgres.files_with(word), "else the search finds nothing that is there"
@@ -450,7 +450,7 @@ def test_what_a_lost_connection_was_writing_is_looked_up(
         broken: list[int] = []
 
         def append(entries: list[Any]) -> None:
-            if entries[-1].row[1] == 3 and not broken:
+            if entries[-1].seq == 3 and not broken:
                 broken.append(1)
                 if fate == "written":
                     whole(entries)
@@ -501,8 +501,8 @@ def test_a_group_whose_answer_was_lost_stands_once(postgres: PostgresServer) -> 
         journal.store.append_all(entries)
         assert len(tries) == 1 and all(entry.error is None for entry in entries)
         for run, entry in zip(runs, entries, strict=True):
-            assert journal.reader.newest_row(run) == entry.row[1]
-            assert journal.reader.rows(run, entry.row[1])[-1][-1] == entry.row[-1]
+            assert journal.reader.newest_row(run) == entry.seq
+            assert journal.reader.rows(run, entry.seq)[-1][-1] == entry.hash
 
 
 def test_an_interrupt_within_a_group_leaves_no_transaction_open(postgres: PostgresServer) -> None:
@@ -526,7 +526,7 @@ def test_an_interrupt_within_a_group_leaves_no_transaction_open(postgres: Postgr
         again = entry_of(journal, runs[0], fences[0])
         journal.store.append(again)
         with journal.snapshot() as seen:
-            assert seen.newest_row(runs[0]) == again.row[1]
+            assert seen.newest_row(runs[0]) == again.seq
 
 
 def test_two_machines_with_one_host_name_do_not_take_each_others_runs(postgres: PostgresServer) -> None:
@@ -620,7 +620,7 @@ def test_a_journal_that_is_swapped_after_any_row_is_not_written(row: int, postgr
         assert run.head_seq == row and journal.verify() == []
 
 
-@pytest.mark.parametrize("table", ["transitions", "payloads", "documents"])
+@pytest.mark.parametrize("table", ["rows", "texts", "documents"])
 def test_a_row_that_the_database_leaves_out_is_not_taken_for_written(
     table: str, postgres: PostgresServer
 ) -> None:
@@ -646,9 +646,11 @@ def test_a_row_that_the_database_leaves_out_is_not_taken_for_written(
 
     model = ScriptedModel([*call("bank.pay", to="Dee"), STOP, SUCCESS])
     with Engine(model, tools=[pay], journal=Journal(url, "off"), hooks=[leave_out]) as engine:
-        with pytest.raises(JournalError, match="a trigger, a rule or a policy of its tables keeps them out"):
+        # no row of this run has a text that is not with it
+        told = pytest.raises(JournalError, match="a trigger, a rule or a policy of its tables keeps them out")
+        with told if table != "texts" else nullcontext():
             engine.run("pay")
-        assert paid == ([] if table != "documents" else ["Dee"])
+        assert paid == ([] if table == "rows" else ["Dee"])
         with pytest.raises(JournalError, match="keeps them out"):
             engine.run("pay", documents=[("a.txt", "a")])
         ask(postgres, f"DROP TRIGGER left_out ON {schema}.{table}")
@@ -754,8 +756,8 @@ def test_every_reading_command_takes_the_address(postgres: PostgresServer, tmp_p
     "statement",
     [
         "DELETE FROM specs",
-        "UPDATE transitions SET step = 1",
-        "DROP TABLE payloads",
+        "UPDATE rows SET hash = hash",
+        "DROP TABLE texts",
         "WITH gone AS (DELETE FROM specs RETURNING run) SELECT * FROM gone",
         "SELECT 1; DELETE FROM specs",
         "COPY specs TO PROGRAM 'touch /tmp/paor-was-here'",
@@ -817,19 +819,19 @@ def _plain(value: Any) -> Any:
 @pytest.mark.parametrize(
     ("change", "place"),
     [
-        ("ALTER TABLE {0}.transitions ALTER COLUMN step DROP NOT NULL", "table transitions"),
-        ("ALTER TABLE {0}.payloads ADD COLUMN more TEXT", "table payloads"),
+        ("ALTER TABLE {0}.rows ALTER COLUMN texts DROP NOT NULL", "table rows"),
+        ("ALTER TABLE {0}.texts ADD COLUMN more TEXT", "table texts"),
         ("ALTER TABLE {0}.documents DROP CONSTRAINT documents_check", "table documents"),
         ("DROP VIEW {0}.v_usage", "view v_usage"),
         (
             """CREATE FUNCTION {0}.f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'
-            CREATE TRIGGER t BEFORE INSERT ON {0}.transitions EXECUTE FUNCTION {0}.f()""",
+            CREATE TRIGGER t BEFORE INSERT ON {0}.rows EXECUTE FUNCTION {0}.f()""",
             "trigger t",
         ),
         ("INSERT INTO {0}.leases VALUES (77, 1, NULL, NULL, 0)", None),
         (
-            "INSERT INTO {0}.payloads VALUES (77::bigint << 32, 77, 0, 'text/plain', '', NULL, NULL, true)",
-            "payloads run 77",
+            "INSERT INTO {0}.texts VALUES (77::bigint << 32, 'text/plain', repeat('0', 64), NULL, NULL, true)",
+            "texts run 77",
         ),
     ],
 )

@@ -71,11 +71,11 @@ def test_its_tables_and_views_are_read_through_sqlite_utils(path: Path) -> None:
     before, files = path.read_bytes(), sorted(path.parent.iterdir())
     with Journal(path, read_only=True) as journal:
         db = journal.db
-        assert sorted(db.view_names()) == sorted(VIEWS)
+        assert sorted(db.view_names()) == sorted((*VIEWS, "transitions", "payloads"))
         assert [row["status"] for row in db["v_runs"].rows] == ["done"]
         assert db["transitions"].count == len(journal.transitions(journal.runs()[0].run_id))
         assert db.table("specs").pks == ["run"] and db["specs"].columns_dict["run_id"] is str
-        assert [key.other_table for key in db.table("transitions").foreign_keys] == ["specs"]
+        assert [key.other_table for key in db.table("leases").foreign_keys] == ["specs"]
         assert next(db.query("SELECT max(step) AS last FROM v_steps WHERE step > ?", [0])) == {"last": 2}
         assert "STRICT" in db.schema
         assert journal.db is db

@@ -8,7 +8,7 @@ from collections import defaultdict
 from hashlib import sha256
 from itertools import count, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 import rfc8785
@@ -29,10 +29,11 @@ from ..support.inside import (
     Stager,
     StoredText,
     canonical,
-    canonical_row,
     chain_hash,
     counters_of,
     counters_text,
+    row_of,
+    row_text,
     salted_digest,
 )
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
@@ -66,17 +67,29 @@ JSON_OBJECTS = st.dictionaries(
 )
 
 
+OBJECTS = ("guards", "request", "outcome", "change", "counters")
+
+
 def values_of(draw: Any) -> tuple[Any, ...]:
-    """Draw the columns of a row up to its hashes; any Unicode text where the column is TEXT, else a whole number."""
-    kinds = Transition.__annotations__
-    return tuple(draw(WHOLE if kinds[name] == "int" else TEXT) for name in ("run", *HASHED))
+    """Draw the columns of a row up to its hashes: JSON, any Unicode text, or a whole number."""
+    kinds = get_type_hints(Transition)
+    return tuple(
+        canonical(draw(JSON_OBJECTS)) if name in OBJECTS else draw(WHOLE if kinds[name] is int else TEXT)
+        for name in ("run", *HASHED)
+    )
 
 
 @given(st.data())
 def test_the_bytes_of_any_row_are_its_rfc_8785_form(data: st.DataObject) -> None:
     """Sorted orjson is 80 times faster than the rfc8785 package, and must be the same bytes."""
     values = values_of(data.draw)
-    assert canonical_row(values) == rfc8785.dumps(dict(zip(HASHED, values[1:], strict=True)))
+    columns = {
+        name: json.loads(value) if name in OBJECTS else value
+        for name, value in zip(HASHED, values[1:], strict=True)
+    }
+    assert row_text(values) == rfc8785.dumps(columns)
+    head, own = bytes(32), chain_hash(bytes(32), values)
+    assert row_of(values[0], row_text(values), head, own) == (*values, head, own)
 
 
 @given(JSON_OBJECTS)
@@ -91,7 +104,9 @@ def test_the_hash_of_a_row_depends_on_every_column_and_on_the_row_before(data: s
     values, head = values_of(data.draw), data.draw(st.binary(min_size=32, max_size=32))
     hashes = {chain_hash(head, values), chain_hash(bytes(32) if any(head) else head[:-1] + b"x", values)}
     for index, value in enumerate(values):
-        other = value + 1 if isinstance(value, int) else value + "x"
+        other = (
+            value + 1 if isinstance(value, int) else f'{{"x":{value}}}' if value[:1] == "{" else value + "x"
+        )
         hashes.add(chain_hash(head, (*values[:index], other, *values[index + 1 :])))
     assert len(hashes) == len(values) + 1
 
@@ -128,7 +143,7 @@ def test_rows_hold_canonical_json_without_free_text(journey: Journey, tmp_path: 
         for row in scripted.journal.reader.rows(scripted.journal.run(run_id).run):
             for index in (6, 7, 8, 9, 17):
                 assert row[index].encode() == rfc8785.dumps(json.loads(row[index]))
-            text = canonical_row(row[:18]).decode()
+            text = row_text(row).decode()
             assert text.isascii()
             for said in ("script says", "supplier", "Journey", "torn", "busy", "odd", "hello", "gone"):
                 assert said not in text.replace("notes.", "")
@@ -146,7 +161,10 @@ def test_the_chain_starts_at_the_spec_and_covers_every_row(journey: Journey, tmp
     assert head == spec["root_hash"]
     for seq, row in enumerate(connection.execute("SELECT * FROM transitions ORDER BY id")):
         assert (row["seq"], row["prev_hash"], row["id"]) == (seq, head, row["run"] << 32 | seq)
-        head = sha256(head + rfc8785.dumps({name: row[name] for name in HASHED})).digest()
+        columns = {name: json.loads(row[name]) if name in OBJECTS else row[name] for name in HASHED}
+        (text,) = connection.execute('SELECT "row" FROM rows WHERE id = ?', (row["id"],)).fetchone()
+        assert text.encode() == rfc8785.dumps(columns)
+        head = sha256(head + text.encode()).digest()
         assert row["hash"] == head
     view = connection.execute("SELECT head_seq, head_hash FROM runs").fetchone()
     assert tuple(view) == (seq, head)

@@ -15,6 +15,7 @@ from paor import Engine, Journal, Limits, PaorError, Policy, ScriptedModel, Tool
 from paor.errors import Erased, InvalidAnswer, InvalidFork, JournalDamaged, RunChanged, UnknownRun, UsageError
 from paor.testing import SeededIds
 
+from ..support.forging import change, forge
 from ..support.forks import Forker, given_after, holds
 from ..support.inside import chain_hash, prompt_places, root_hash
 from ..support.journeys import BY_NAME, Lost, losing, play
@@ -180,8 +181,8 @@ def test_whatever_is_changed_of_the_fork_or_its_parent_breaks_the_fork(
 ) -> None:
     """Package and script name the fork itself, not only the parent."""
     path, _, fork = forked
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        assert connection.execute(edit).rowcount
+    with closing(forge(path)) as connection, connection:
+        assert change(connection, edit)
     assert fork in {defect.run_id for defect in by_package(path)}
     code, lines = by_script(path)
     assert code == 4 and any(line.startswith(f"run {fork}") for line in lines)
@@ -193,13 +194,13 @@ def test_a_parent_that_was_made_anew_does_not_fit_the_fork(forked: tuple[Path, s
     with Journal(path, read_only=True) as journal:
         rows = journal.reader.own_rows(1)
         head = journal.reader.root(1)
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with closing(forge(path)) as connection, connection:
         for row in rows:
             values = (*row[:2], row[2] + 1, *row[3:18])
             found = chain_hash(head, values)
             connection.execute(
-                "UPDATE transitions SET at = ?, prev_hash = ?, hash = ? WHERE run = 1 AND seq = ?",
-                (row[2] + 1, head, found, row[1]),
+                "UPDATE transitions SET at = ?, hash = ? WHERE run = 1 AND seq = ?",
+                (row[2] + 1, found, row[1]),
             )
             head = found
     assert {defect.run_id for defect in by_package(path)} == {fork}
@@ -544,7 +545,7 @@ def test_a_prefix_that_was_erased_or_damaged_is_not_forked(
 ) -> None:
     """What was erased is told as such; what was changed as damage."""
     path, run_id, fork = forked
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with closing(forge(path)) as connection, connection:
         connection.execute(edit)
     with Engine(ScriptedModel([]), list(TOOLS), Journal(path, "off"), builtins=False) as other:
         for name in (run_id, fork):

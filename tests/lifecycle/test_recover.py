@@ -22,6 +22,7 @@ from paor.testing import RandomIds, SteppingClock, SystemClock
 from ..journal.test_lease import alter
 from ..modes.test_fallback import ByKind
 from ..runtime.test_one_driver import Race
+from ..support.forging import writable
 from ..support.inside import Runner
 from ..support.stored import file_of
 from ..support.worlds import JOURNAL, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
@@ -120,7 +121,9 @@ def test_a_waiting_run_that_cannot_be_read_hides_no_other(
     """It is logged; verify names the place."""
     with once(tmp_path, waits=True) as scripted:
         broken, good = scripted.run("Break"), scripted.run("Wait")
-        file_of(scripted.journal).connection.execute("UPDATE transitions SET at = at + 1 WHERE id = 1 << 32")
+        writable(file_of(scripted.journal).connection).execute(
+            "UPDATE transitions SET at = at + 1 WHERE id = 1 << 32"
+        )
         assert [result.run_id for result in scripted.waiting()] == [good.run_id]
         assert f"run {broken.run_id} waits and cannot be read" in caplog.text
 
@@ -171,7 +174,7 @@ def test_a_run_that_cannot_go_on_is_told_and_stops_no_other(tmp_path: Path) -> N
         journal.erase(erased, force=True)
         number = journal.run(broken).run
         sql = "UPDATE transitions SET at = at + 1 WHERE id = ? << 32"
-        file_of(journal).connection.execute(sql, (number,))
+        writable(file_of(journal).connection).execute(sql, (number,))
         heads = journal.heads()
         for _ in range(2):
             found = scripted.recover()

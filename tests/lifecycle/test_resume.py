@@ -25,6 +25,7 @@ from paor.events import TransitionTaken
 from paor.testing import RandomIds
 
 from ..support.cases import Decision
+from ..support.forging import writable
 from ..support.inside import (
     Run,
     applied,
@@ -492,10 +493,14 @@ def test_a_run_whose_chain_is_broken_is_not_resumed(tmp_path: Path) -> None:
     world.run_and_die(9)
     with world.engine() as scripted:
         run_id = scripted.journal.runs()[0].run_id
-        file_of(scripted.journal).connection.execute("UPDATE transitions SET step = 7 WHERE seq = 4")
+        writable(file_of(scripted.journal).connection).execute(
+            "UPDATE transitions SET step = 7 WHERE seq = 4"
+        )
         with pytest.raises(JournalDamaged, match="row 4 does not fit"):
             scripted.resume(run_id)
-        file_of(scripted.journal).connection.execute("UPDATE transitions SET step = 1 WHERE seq = 4")
+        writable(file_of(scripted.journal).connection).execute(
+            "UPDATE transitions SET step = 1 WHERE seq = 4"
+        )
         file_of(scripted.journal).connection.execute("UPDATE specs SET round = 2")
         with pytest.raises(JournalDamaged, match="first columns were changed"):
             scripted.resume(run_id)
@@ -510,8 +515,8 @@ def tampered(journal: Journal, number: int, *, fitting: bool) -> None:
     assert payload.body is not None and payload.salt is not None
     body = f"{payload.body} " if isinstance(payload.body, str) else payload.body + b" "
     digest = salted_digest(payload.salt, body, payload.media_type) if fitting else payload.digest
-    file_of(journal).connection.execute(
-        "UPDATE payloads SET body = ?, digest = ? WHERE n = ?", (body, digest, number)
+    writable(file_of(journal).connection).execute(
+        "UPDATE payloads SET body = ?, digest = ? WHERE n = ?", (body, digest.hex(), number)
     )
 
 

@@ -177,7 +177,7 @@ def test_a_changed_key_or_metadata_is_found_by_both_verifiers(tmp_path: Path, fo
     assert f"run {result.run_id}, specs: its labels are not what its spec says" in found and code == 4
 
 
-@pytest.mark.parametrize("change", ["DROP INDEX specs_place", "DROP INDEX transitions_ended"])
+@pytest.mark.parametrize("change", ["DROP INDEX specs_place", "DROP INDEX rows_ended"])
 def test_a_missing_index_is_found_by_both_verifiers(tmp_path: Path, change: str) -> None:
     """Without it lists are right and slow; with another one under its name they may be wrong."""
     started(tmp_path)
@@ -186,7 +186,7 @@ def test_a_missing_index_is_found_by_both_verifiers(tmp_path: Path, change: str)
     found, code = defects(tmp_path / JOURNAL)
     assert len(found) == 1 and "is missing" in found[0] and code == 4
     with closing(sqlite3.connect(tmp_path / JOURNAL)) as connection:
-        connection.execute(f"CREATE INDEX {change.split()[2]} ON transitions (run) WHERE dest = 'Done'")
+        connection.execute(f"CREATE INDEX {change.split()[2]} ON rows (id) WHERE dest = 'Done'")
     found, code = defects(tmp_path / JOURNAL)
     assert len(found) == 1 and "its schema was changed" in found[0] and code == 4
 
@@ -403,7 +403,7 @@ def test_runs_that_have_not_ended_are_found_without_reading_the_others(many: Pat
             "EXPLAIN QUERY PLAN SELECT * FROM runs WHERE run NOT IN"
             " (SELECT run FROM transitions WHERE dest IN ('Done', 'Failed'))"
         )
-        assert any("transitions_ended" in row[3] for row in plan)
+        assert any("rows_ended" in row[3] for row in plan)
         plan = journal.reader.query(
             "EXPLAIN QUERY PLAN SELECT run_id FROM specs WHERE workflow_id = '' AND round = 1"
         )

@@ -287,15 +287,10 @@ def test_a_transition_is_taken_exactly_where_its_guards_hold(row: Row) -> None:
         assert not allowed or walker.row is row
 
 
-LIBRARY = {
-    "Event": ("_process",),
-    "Transition": ("_change_state",),
-    "Condition": ("check",),
-    "Machine": ("callbacks", "get_state", "set_state"),
-}
+LIBRARY = {"Event": ("_process",), "Machine": ("callbacks",)}
 """
-What `transitions` does to take a transition. In place of `Event.trigger` with its queue, and of `Transition.execute` with its callbacks, are
-some without.
+What `transitions` does to take a transition. In place of `Event.trigger` with its queue, and of `Transition.execute` with its callbacks and a
+call for each condition, are some without.
 """
 
 
@@ -305,7 +300,7 @@ some without.
 def test_no_decision_is_made_without_the_library(
     part: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`transitions` tries the transitions, checks the conditions and takes the first that fits; without it a run fails."""
+    """`transitions` tries the transitions, and takes the first that fits; without it a run fails."""
 
     def broken(*given: object, **named: object) -> None:
         raise ZeroDivisionError("the library was used")
@@ -313,8 +308,6 @@ def test_no_decision_is_made_without_the_library(
     monkeypatch.setattr(getattr(core, part), name, broken)
     for situation, kinds in LEGAL.items():
         run = RUNS[situation]
-        if name == "check" and run.state == OBSERVING:  # its one row has no condition
-            continue
         for kind in kinds:
             with pytest.raises(ZeroDivisionError, match="the library was used"):
                 decided(run, OUTCOMES[kind])

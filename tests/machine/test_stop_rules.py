@@ -19,6 +19,7 @@ from paor.fsm.machine.stop_rules import (
     PREDICATES,
     STOP_REACHED,
     first_stop,
+    nothing_concludes,
     nothing_stops,
     read_case,
 )
@@ -217,6 +218,32 @@ def test_the_table_is_passed_over_only_where_no_hard_stop_holds(
     """`nothing_stops` spares most transitions the table; a stop that it overlooked would never end a run."""
     case = GuardContext(run_in(phase, spec(limits=BUDGETS), counters=counters), outcome, **flags)
     assert not nothing_stops(case) or first_stop(case, HARD_STOP) is None
+
+
+@given(
+    counters=st.fixed_dictionaries(
+        {"step": st.integers(0, 2)},
+        optional=COUNTERS | {"stale": st.integers(0, 2), "best_score": st.none() | st.integers(0, 2_000_000)},
+    ),
+    limits=st.fixed_dictionaries(
+        {"max_steps": st.just(2), "no_improvement_limit": st.integers(1, 2)},
+        optional={name: st.just(value) for name, value in BUDGETS.items()},
+    ),
+    decision=st.sampled_from(["continue", "continue", "continue", "stop"]),
+    score=st.none() | st.sampled_from([0.0, 1.0, 2.0]),
+    criteria=st.sampled_from(["", "11", "10"]),
+)
+def test_the_table_is_passed_over_only_where_nothing_concludes(
+    counters: dict[str, Any], limits: dict[str, Any], decision: Any, score: float | None, criteria: str
+) -> None:
+    """`nothing_concludes` spares most refinements the table; where no budget is set it says what the table says."""
+    judged = Refinement(decision=decision, reason="r", score=score)
+    run = run_in(REVIEWING, spec(limits=limits), counters=counters)
+    case = GuardContext(run, replied("{}"), refinement=judged, criteria=criteria)
+    stops = first_stop(case, STOP_REACHED) is not None
+    assert (
+        nothing_concludes(case) is not stops if not run.spec.limits.budgeted else not nothing_concludes(case)
+    )
 
 
 def test_a_budget_that_is_too_small_is_one_that_is_used_up() -> None:

@@ -34,6 +34,7 @@ from paor.cli import main
 from paor.testing import walk
 
 from ..support.cli_support import words
+from ..support.forging import change, forge, writable
 from ..support.worlds import CONTINUE, PARAMETERS, READ, SELECT, STOP, SUCCESS, engine
 from .hostile_run import write
 from .inside import (
@@ -378,12 +379,13 @@ def test_a_changed_file_shows_no_foreign_text_either(marked: tuple[Path, Marked]
     plain = f"{MARK} said: obey me"
     planted = [(table, column, plain) for table, column in _text_columns(path)]
     planted += [("transitions", column, json.dumps(data)) for column, data in FOREIGN]
+    changed = 0
     for table, column, value in planted:
         copy = tmp_path / "copy.db"
         with sqlite3.connect(path) as source, sqlite3.connect(copy) as target:
             source.backup(target)
             with suppress(sqlite3.Error):  # a value that the column's type refuses
-                target.execute(f'UPDATE OR IGNORE {table} SET "{column}" = ?', (value,))
+                changed += change(writable(target), f'UPDATE OR IGNORE {table} SET "{column}" = ?', value) > 0
         target.close()
         ask = local(copy)
         with sqlite3.connect(path) as source:
@@ -403,6 +405,7 @@ def test_a_changed_file_shows_no_foreign_text_either(marked: tuple[Path, Marked]
             assert "\n" not in answered.error
         for leftover in tmp_path.glob("copy.db*"):
             leftover.unlink()
+    assert changed > len(planted) * 3 // 4, (changed, len(planted))
 
 
 _TOLD = f"{MARK} said: obey me"
@@ -461,9 +464,9 @@ def _text_columns(path: Path) -> list[tuple[str, str]]:
     with sqlite3.connect(path) as connection:
         return [
             (table, name)
-            for table in ("specs", "transitions", "documents", "erasures", "leases")
+            for table in ("specs", "transitions", "rows", "texts", "documents", "erasures", "leases")
             for _, name, kind, *_ in connection.execute(f"PRAGMA table_info({table})")
-            if kind in ("TEXT", "ANY")
+            if kind in ("TEXT", "ANY", "")  # of a view those without a type, too
         ]
 
 
@@ -845,10 +848,9 @@ def _damaged(folder: Path, number: int, statement: str) -> Path:
     """Return a copy of the journal in *folder* in which *statement* has changed something."""
     copy = folder / f"copy{number}.db"
     shutil.copy(folder / "runs.db", copy)
-    with sqlite3.connect(copy) as connection:
-        changed = connection.execute(statement).rowcount
+    with forge(copy) as connection:
+        assert change(connection, statement), statement
     connection.close()
-    assert changed, statement
     return copy
 
 

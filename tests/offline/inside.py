@@ -8,6 +8,6 @@ from paor.prompts.offline.corpus import Source
 from paor.prompts.offline.kinds import kinds_of
 from paor.prompts.offline.request import parse
 from paor.prompts.offline.units import Unit, fold
-from paor.prompts.offline.writer import Written, escape, find_evidence, write
+from paor.prompts.offline.writer import Written, escape, write
 from paor.prompts.parsing.plans import read_plan
 from paor.states.records.plans import Plan

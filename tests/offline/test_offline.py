@@ -221,9 +221,6 @@ def test_any_text_and_any_objective_end_in_an_answer(text: str, objective: str) 
         assert replay(own.journal, result.run_id).identical
 
 
-# -- the model by itself -------------------------------------------------------------------------------------------
-
-
 # -- what it could not look at -----------------------------------------------------------------------------------------
 
 

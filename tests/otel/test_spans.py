@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -34,6 +33,7 @@ from paor.testing import SteppingClock
 
 from ..own_machine.test_host_machine import through
 from ..support.effort import examples
+from ..support.forging import forge
 from ..support.forks import Forker
 from ..support.journey import BAD, CALL, SEND, Journey, asking, play, scan
 from ..support.journeys import BY_NAME, JOURNEYS
@@ -696,7 +696,7 @@ def test_a_run_that_is_not_there_or_cannot_be_read_is_told(tmp_path: Path) -> No
         run_id = scripted.run("Read").run_id
         with pytest.raises(UnknownRun):
             spans_of(scripted.journal, "nothing-like-it")
-    with sqlite3.connect(tmp_path / "runs.db") as file:
+    with forge(tmp_path / "runs.db") as file:
         file.execute("UPDATE transitions SET outcome = '[]' WHERE seq = 2")
     with Journal(tmp_path / "runs.db", read_only=True) as journal, pytest.raises(JournalDamaged):
         spans_of(journal, run_id)

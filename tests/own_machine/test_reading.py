@@ -250,7 +250,7 @@ def another_machine_with_its_digest(db: sqlite3.Connection, rows: list[Row]) -> 
     machine = json.loads(spec["host_machine"])
     machine["transitions"].append({"trigger": "sneak", "source": "Planning", "dest": "Done", "meaning": ""})
     text = json.dumps(spec | {"host_machine": json.dumps(machine)})
-    digest = salted_digest(salt, text, kind)
+    digest = salted_digest(bytes.fromhex(salt), text, kind).hex()
     db.execute("UPDATE payloads SET body = ?, digest = ? WHERE n = ?", (text, digest, n))
     return True
 

@@ -501,9 +501,9 @@ def test_a_journal_with_an_unsafe_machine_is_told_and_not_driven(tmp_path: Path)
         data = json.loads(spec["host_machine"])
         UNSAFE["a denied action is selected"][0](data)
         text = json.dumps(spec | {"host_machine": json.dumps(data)})
-        digest = salted_digest(salt, text, kind)
+        digest = salted_digest(bytes.fromhex(salt), text, kind).hex()
         db.execute("UPDATE payloads SET body = ?, digest = ? WHERE n = ?", (text, digest, n))
-        db.execute("UPDATE specs SET spec = ? WHERE run = 1", (digest.hex(),))
+        db.execute("UPDATE specs SET spec = ? WHERE run = 1", (digest,))
         rehash(db, 1)
     told = "the recorded machine cannot be used: Planning.select"
     with Journal(path, read_only=True) as journal:

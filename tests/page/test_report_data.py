@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from paor.errors import EffectUnknown, UnknownRun, UsageError
 from paor.events import TransitionTaken
 from paor.testing import answer, call, call_tools, refine, review, step
 
+from ..support.forging import forge
 from ..support.journeys import JOURNEYS, Journey, play
 from .inside import CHUNK, JournalView, RunView
 
@@ -324,7 +324,7 @@ def test_all_defects_are_counted_and_the_first_are_named(desk: tuple[Engine, str
     """However many there are."""
     engine, run_id = desk
     engine.journal.close()
-    with closing(sqlite3.connect(tmp_path / "desk.db")) as file, file:
+    with closing(forge(tmp_path / "desk.db")) as file, file:
         file.execute("UPDATE payloads SET body = body || ' ' WHERE typeof(body) = 'text'")
     with Journal(tmp_path / "desk.db", read_only=True) as journal:
         found = JournalView(journal).run(run_id).checks()["verify"]
@@ -403,7 +403,7 @@ def test_a_changed_row_is_told(desk: tuple[Engine, str], tmp_path: Path) -> None
     """The head names the defect, the rows no longer chain."""
     engine, run_id = desk
     engine.journal.close()
-    with closing(sqlite3.connect(tmp_path / "desk.db")) as file, file:
+    with closing(forge(tmp_path / "desk.db")) as file, file:
         file.execute("UPDATE transitions SET at = at + 1 WHERE seq = 4")
     with Journal(tmp_path / "desk.db", read_only=True) as journal:
         head, rows, _ = everything(JournalView(journal), run_id)

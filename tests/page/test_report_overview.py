@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import sqlite3
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 from paor import Engine, Journal, ScriptedModel, report
 from paor.testing import call_tools, step
 
+from ..support.forging import forge
 from .inside import JournalView
 from .inspect_kit import bank
 from .report_browser import DeskRun, Watched, find, opened, violations, written
@@ -153,7 +154,7 @@ def test_a_damaged_round_keeps_no_page_from_being_made(chromium: Any, tmp_path: 
     path, file = tmp_path / "runs.db", tmp_path / "talk.html"
     with Engine(ScriptedModel(["Hello Ann.", "Bye."]), journal=path, profile="native") as engine:
         runs = [engine.run(words, conversation="ann").run_id for words in ("I am Ann.", "Thank you.")]
-    with sqlite3.connect(path) as connection:
+    with closing(forge(path)) as connection, connection:
         connection.execute("UPDATE transitions SET at = at + 1 WHERE run = 1 AND seq = 0")
     with Journal(path, read_only=True) as journal:
         for run_id in runs:

@@ -178,6 +178,22 @@ def test_a_number_of_thousands_of_digits_is_refused() -> None:
     assert math.isfinite(float("9" * DIGITS_MAX))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a" :1,"a":2}',
+        '{"a":1,"b":{"c":[{"d":1,"d":1}]}}',
+        '{"a":"\\u0022\\u0022","a":"x"}',
+        '{"a":"x\\"","a":"y"}',
+        '{"a":"","\\u0061":""}',
+        '{"a":"\\"\\"\\"\\"","a":"\\u0022"}',
+    ],
+)
+def test_a_key_that_is_there_twice_is_found_however_it_is_written(text: str) -> None:
+    """The quick decoder would keep one of the two."""
+    assert code_of(text) == "duplicate_key"
+
+
 def test_a_text_over_the_limit_is_not_read() -> None:
     """The limit counts characters and is exact."""
     assert code_of(PLAIN, chars_max=len(PLAIN) - 1) == "too_large"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sqlite3
 import time
 import timeit
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -35,6 +34,7 @@ from paor.machine import GuardContext
 from paor.prompts.clients.prices import Price
 from paor.testing import call_tools, step
 
+from ..support.forging import forge
 from ..support.inside import trials
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
 from ..support.own_machines import triage
@@ -627,7 +627,7 @@ def test_what_is_no_engine_no_journal_and_no_run_is_one_error(state: str, tmp_pa
         file = tmp_path / "empty.db"
         Journal(file).close()
     if state == "changed":
-        with closing(sqlite3.connect(file)) as connection, connection:
+        with closing(forge(file)) as connection, connection:
             connection.execute("UPDATE transitions SET step = step + 1")
     wrong: Any = "x"
     with Journal(file, read_only=True) as journal, Engine(Silent([]), journal=":memory:") as other:
@@ -657,7 +657,7 @@ def test_a_changed_row_is_damage(tmp_path: Path) -> None:
     ):
         seen = record(BY_NAME["two_pages"], tmp_path / f"{number}")
         seen.journal.close()
-        with closing(sqlite3.connect(tmp_path / f"{number}" / JOURNAL)) as connection, connection:
+        with closing(forge(tmp_path / f"{number}" / JOURNAL)) as connection, connection:
             connection.execute(change)
         journal = Journal(tmp_path / f"{number}" / JOURNAL, read_only=True)
         with journal, pytest.raises(JournalDamaged):

@@ -14,6 +14,7 @@ from paor import Journal, replay
 from paor.audit import Unchecked
 
 from ..support.erasing import erase_by_hand
+from ..support.forging import forge, writable
 from ..support.inside import COLUMNS, HASHED, PREV_HASH, ROOT_COLUMNS, chain_hash, column_problems, root_hash
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
 from ..support.stored import file_of
@@ -61,7 +62,7 @@ def test_whatever_is_erased_no_false_alarm_is_given(name: str, kind: str, tmp_pa
     with BY_NAME[name].engine(tmp_path) as scripted:
         run_id = play(BY_NAME[name], scripted).run_id
         numbers = payloads_of(scripted.journal, run_id, kind)
-        with closing(sqlite3.connect(tmp_path / JOURNAL)) as connection, connection:
+        with closing(forge(tmp_path / JOURNAL)) as connection, connection:
             erase_by_hand(connection, f"n IN ({', '.join(map(str, sorted(numbers)))})")
         found = replay(scripted.journal, run_id)
         assert found.divergences == ()
@@ -76,7 +77,7 @@ def test_a_forged_row_beside_erased_texts_is_found(kind: str, tmp_path: Path) ->
     with BY_NAME["two_pages"].engine(tmp_path) as scripted:
         run_id = play(BY_NAME["two_pages"], scripted).run_id
         number = max(payloads_of(scripted.journal, run_id, kind))
-    with closing(sqlite3.connect(tmp_path / JOURNAL)) as connection, connection:
+    with closing(forge(tmp_path / JOURNAL)) as connection, connection:
         erase_by_hand(connection, "n = ?", number)
         connection.execute(
             "UPDATE transitions SET guards = json_set(guards, '$.made_up', json('true')) WHERE dest <> 'Done'"
@@ -115,9 +116,7 @@ def rehashed(connection: sqlite3.Connection) -> None:
     for row in connection.execute("SELECT * FROM transitions ORDER BY id").fetchall():
         values: tuple[Any, ...] = tuple(row[name] for name in COLUMNS)
         new = chain_hash(head, (*values[:PREV_HASH],))
-        connection.execute(
-            "UPDATE transitions SET prev_hash = ?, hash = ? WHERE id = ?", (head, new, row["id"])
-        )
+        connection.execute("UPDATE transitions SET hash = ? WHERE id = ?", (new, row["id"]))
         head = new
     assert HASHED
 
@@ -141,7 +140,7 @@ def test_what_is_left_of_an_erased_run_is_still_checked(
     with BY_NAME["two_pages"].engine(tmp_path) as scripted:
         run_id = play(BY_NAME["two_pages"], scripted).run_id
         scripted.journal.erase(run_id)
-    with closing(sqlite3.connect(tmp_path / JOURNAL)) as connection, connection:
+    with closing(forge(tmp_path / JOURNAL)) as connection, connection:
         connection.execute(statement)
         if rehash:
             rehashed(connection)
@@ -158,7 +157,7 @@ def test_a_difference_before_what_was_erased_is_one(tmp_path: Path) -> None:
         scripted.journal.erase(run_id, payloads=[rows[-1].outcome["reply"]["n"]])
         reply = rows[1].outcome["reply"]["n"]
         body = json.dumps({"schema": "parameters_v1", "parameters": {"page": 2}})
-        file_of(scripted.journal).connection.execute(
+        writable(file_of(scripted.journal).connection).execute(
             "UPDATE payloads SET body = ? WHERE n = ?", (body, reply)
         )
         found = replay(scripted.journal, run_id)

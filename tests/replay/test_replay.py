@@ -14,13 +14,17 @@ from paor import Engine, Journal, Limits, ModelCall, Policy, ScriptedModel, Tool
 from paor.audit import Replay
 from paor.errors import JournalDamaged, ReplayDiverged, UnknownRun
 
+from ..support.forging import forge, writable
 from ..support.inside import (
+    COLUMNS,
+    PREV_HASH,
     ROOT_COLUMNS,
     Payload,
     PayloadWindow,
     canonical,
     chain_hash,
     root_hash,
+    row_text,
     salted_digest,
 )
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
@@ -260,33 +264,37 @@ class Altered:
     def write(self, rows: list[dict[str, Any]], bodies: dict[int, str] | None = None) -> None:
         """Write *rows* and payload *bodies* in place of the recorded ones, chain and digests recomputed."""
         self.path.write_bytes(self.whole)
-        connection = sqlite3.connect(self.path, isolation_level=None)
+        connection = writable(sqlite3.connect(self.path, isolation_level=None))
         connection.execute("PRAGMA synchronous = OFF")
         connection.row_factory = sqlite3.Row
         digests = {}
         for number, body in (bodies or {}).items():
             payload = connection.execute("SELECT * FROM payloads WHERE n = ?", (number,)).fetchone()
-            digest = salted_digest(payload["salt"], body, payload["media_type"])
+            digest = salted_digest(bytes.fromhex(payload["salt"]), body, payload["media_type"]).hex()
             connection.execute("UPDATE payloads SET body = ?, digest = ? WHERE n = ?", (body, digest, number))
-            digests[number] = {"n": number, "digest": digest.hex(), "bytes": len(body.encode())}
+            digests[number] = {"n": number, "digest": digest, "bytes": len(body.encode())}
         spec = dict(connection.execute("SELECT * FROM specs").fetchone())
         if spec["spec_payload"] in digests:
             spec["spec"] = digests[spec["spec_payload"]]["digest"]
             connection.execute("UPDATE specs SET spec = ?", (spec["spec"],))
         head = root_hash({name: spec[name] for name in ROOT_COLUMNS})
         connection.execute("UPDATE specs SET root_hash = ?", (head,))
-        connection.execute("DELETE FROM transitions")
-        for row in rows:
-            row = {
-                name: canonical(redirected(row[name], digests)) if name in JSON_COLUMNS else row[name]
-                for name in row
-            }
-            hashed = chain_hash(head, tuple(row.values())[1:-2])
-            row |= {"prev_hash": head, "hash": hashed}
-            connection.execute(
-                f"INSERT INTO transitions VALUES ({', '.join('?' * len(row))})", tuple(row.values())
+        stored = connection.execute("SELECT texts FROM rows ORDER BY id").fetchall()
+        texts = [text for (column,) in stored for text in json.loads(column)]
+        connection.execute("DELETE FROM rows")
+        for row in rows:  # the texts of one that is left out are those of the next
+            values = tuple(
+                canonical(redirected(row[name], digests)) if name in JSON_COLUMNS else row[name]
+                for name in COLUMNS[:PREV_HASH]
             )
-            head = hashed
+            head = chain_hash(head, values)
+            last = row["change"]["n"]
+            own = json.dumps([text for text in texts if text[0] <= last])
+            texts = [text for text in texts if text[0] > last]
+            connection.execute(
+                'INSERT INTO rows (id, "last", "row", hash, texts) VALUES (?, ?, ?, ?, ?)',
+                (row["id"], row["run"] << 32 | last, row_text(values).decode(), head, own),
+            )
         connection.close()
 
     def replay(self) -> Replay:
@@ -568,7 +576,7 @@ def test_a_prompt_that_is_stored_as_bytes_is_compared_as_text(forged: Altered) -
         number = row["request"]["prompt"][-1]["n"]
         for body in ("CAST(body AS BLOB)", "CAST(body || 'x' AS BLOB)"):
             forged.write(forged.rows())
-            connection = sqlite3.connect(forged.path, isolation_level=None)
+            connection = writable(sqlite3.connect(forged.path, isolation_level=None))
             connection.execute(f"UPDATE payloads SET body = {body} WHERE n = ?", (number,))
             connection.close()
             found = fields(forged.replay())
@@ -669,7 +677,7 @@ def test_a_record_that_is_missing_is_a_divergence(kind: str, tmp_path: Path) -> 
     }
     for number in used:
         path.write_bytes(whole)
-        connection = sqlite3.connect(path)
+        connection = forge(path)
         connection.execute(statements[kind], (number,))
         connection.commit()
         connection.close()
@@ -687,7 +695,7 @@ def test_a_column_of_another_form_is_a_divergence(column: str, value: str, tmp_p
     """In any row; text that is no JSON object at all is damage."""
     with BY_NAME["blocked"].engine(tmp_path) as scripted:
         run_id = play(BY_NAME["blocked"], scripted).run_id
-        connection = file_of(scripted.journal).connection
+        connection = writable(file_of(scripted.journal).connection)
         rows = connection.execute(f"SELECT id, {column} FROM transitions WHERE seq % 3 = 2").fetchall()
         for key, old in rows:
             if json.loads(old) == (json.loads(value) if value != "no json" else None):
@@ -707,16 +715,20 @@ def test_a_spec_that_cannot_be_read_is_damage(body: str, tmp_path: Path) -> None
     """Without it nothing can be derived."""
     with engine(tmp_path, [*READ(1), STOP, SUCCESS]) as scripted:
         run_id = scripted.run("Read").run_id
-        file_of(scripted.journal).connection.execute("UPDATE payloads SET body = ? WHERE n = 0", (body,))
+        writable(file_of(scripted.journal).connection).execute(
+            "UPDATE payloads SET body = ? WHERE n = 0", (body,)
+        )
         with pytest.raises(JournalDamaged, match="payload 0 was changed"):
             replay(scripted.journal, run_id)
         payload = scripted.journal.payload(1, 0)
         digest = salted_digest(payload.salt or b"", body, payload.media_type)
-        file_of(scripted.journal).connection.execute("UPDATE payloads SET digest = ? WHERE n = 0", (digest,))
+        writable(file_of(scripted.journal).connection).execute(
+            "UPDATE payloads SET digest = ? WHERE n = 0", (digest.hex(),)
+        )
         file_of(scripted.journal).connection.execute("UPDATE specs SET spec = ?", (digest.hex(),))
         with pytest.raises(JournalDamaged, match="its spec cannot be read"):
             replay(scripted.journal, run_id)
-        file_of(scripted.journal).connection.execute("UPDATE payloads SET body = NULL WHERE n = 0")
+        writable(file_of(scripted.journal).connection).execute("UPDATE payloads SET body = NULL WHERE n = 0")
         found = replay(scripted.journal, run_id)
         assert not found.identical and found.unchecked[0].field.startswith("spec")
         assert "without a record" in found.divergences[0].found

@@ -25,7 +25,7 @@ from paor.events import TransitionTaken
 from paor.testing import RandomIds
 
 from ..lifecycle.test_resume import die, in_child
-from ..support.inside import current_owner
+from ..support.inside import current_owner, decode_row
 from ..support.worlds import CONTINUE, JOURNAL, READ, SELECT, STOP, SUCCESS, TOOLS, engine, flaky
 
 SEND = [SELECT("notes.send", {"text": "string"}), {"schema": "parameters_v1", "parameters": {"text": "one"}}]
@@ -208,7 +208,7 @@ def test_not_done_is_not_final_while_a_call_that_was_given_up_still_runs(
         return "sent"
 
     def full(entry: Any) -> None:
-        if entry.row[3] == "wait":
+        if decode_row(entry.text).trigger == "wait":
             raise JournalFull("no space")
         append(entry)
 

@@ -18,7 +18,7 @@ from paor.events import TransitionTaken
 from paor.testing import RandomIds
 
 from ..lifecycle.test_resume import in_child
-from ..support.inside import COLUMNS, ask
+from ..support.inside import ask, decode_row
 from ..support.pages import page
 from ..support.worlds import (
     ANSWER,
@@ -175,7 +175,7 @@ def test_a_once_tool_that_returned_is_in_doubt_until_its_row_is_written(tmp_path
         append = scripted.journal.store.append
 
         def dying(entry: Any) -> None:
-            if entry.row[COLUMNS.index("trigger")] == "execute":
+            if decode_row(entry.text).trigger == "execute":
                 os.kill(os.getpid(), signal.SIGKILL)
             append(entry)
 

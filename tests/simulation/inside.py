@@ -6,7 +6,7 @@ from paor.fsm.journal import cancel_requests as cancel_requests_module
 from paor.fsm.journal import leases as leases_module
 from paor.fsm.journal import store as store_module
 from paor.fsm.journal.leases import Owner
-from paor.fsm.journal.record import COLUMNS
+from paor.fsm.journal.record import COLUMNS, row_of
 from paor.fsm.journal.run_queue import Claim, RunQueue
 from paor.fsm.journal.sqlite import backend as backend_module
 from paor.fsm.journal.sqlite import file as file_module

@@ -13,15 +13,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from .inside import COLUMNS, Owner
+from .inside import COLUMNS, Owner, row_of
 from .processes import Process
 from .schedule import Killed, Schedule
 
 Lease = tuple[int, str | None, int | None, int]
 """Fence, owner, end and cancel of a lease."""
 
-ROW = {name: place + 1 for place, name in enumerate(COLUMNS)}
-"""Places of the columns among the values of an insert into ``transitions``."""
+ROW = {name: place for place, name in enumerate(COLUMNS)}
+"""Places of the columns in a row as values."""
 
 
 class Watcher(Protocol):
@@ -202,10 +202,10 @@ class Connection:
         raise sqlite_error(name)
 
     def _note(self, sql: str, values: Sequence[Any], changed: int) -> None:
-        if sql.startswith("INSERT INTO transitions"):
+        if sql.startswith("INSERT INTO rows"):
             if changed == 1:
-                fence = values[-1] if len(values) > len(COLUMNS) + 1 else None
-                self._rows.append((values, fence))
+                key, _, text, own, _, *driver = values
+                self._rows.append((row_of(key >> 32, text, b"", own), driver[-1] if driver else None))
         elif sql.startswith("INSERT INTO specs"):
             self._runs.append((values[0], values[1]))
         elif sql.startswith("INSERT INTO queue"):

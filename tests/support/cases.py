@@ -20,6 +20,7 @@ from paor.fsm.machine.fold import applied
 from paor.fsm.machine.updates import Decision
 from paor.fsm.runtime.tool_results import error_of, result_of
 from paor.prompts.building.templates import default_templates
+from paor.states.base.secrets import Scrubber
 from paor.states.records.actions import (
     FORBIDDEN_FIELDS,
     SET_BY_CODE,
@@ -214,7 +215,9 @@ def ended(value: Any, intent: Intent, limits: Limits | None = None, *, first: in
     if isinstance(value, BaseException):
         return Ended(error_of(intent, value))
     stager = Stager(0, lambda: bytes(16))
-    return Ended(result_of(intent, value, first=first, limits=limits or Limits(), stager=stager))
+    return Ended(
+        result_of(intent, value, first=first, limits=limits or Limits(), stager=stager, scrub=Scrubber())
+    )
 
 
 def answered(action: str, content: Any = None) -> Answered:

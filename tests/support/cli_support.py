@@ -10,7 +10,6 @@ import io
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -20,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from .forging import forge
 
 SELECT: dict[str, Any] = {
     "action": "ai.process",
@@ -169,7 +170,7 @@ class Shell:
 
     def sql(self, statement: str, *values: object, journal: str = "paor.db") -> list[Any]:
         """Execute a statement on the journal behind the engine's back."""
-        with sqlite3.connect(self.folder / journal) as connection:
+        with forge(self.folder / journal) as connection:
             found = connection.execute(statement, values).fetchall()
         connection.close()
         return found

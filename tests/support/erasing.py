@@ -6,13 +6,15 @@ import json
 import sqlite3
 from hashlib import sha256
 
+from .forging import writable
+
 
 def erase_by_hand(connection: sqlite3.Connection, where: str = "1", *values: object) -> None:
     """Set salt and body of the payloads that fit to NULL, and add the records that say so."""
     found = connection.execute(
         f"SELECT run, n FROM payloads WHERE ({where}) AND body IS NOT NULL ORDER BY id", values
     ).fetchall()
-    connection.execute(f"UPDATE payloads SET salt = NULL, body = NULL WHERE {where}", values)
+    writable(connection).execute(f"UPDATE payloads SET salt = NULL, body = NULL WHERE {where}", values)
     for run in dict(found):
         pairs = [[n, n] for number, n in found if number == run]
         (head,) = connection.execute("SELECT root_hash FROM specs WHERE run = ?", (run,)).fetchone()

@@ -44,6 +44,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "diagrams": ("fsm/diagrams",),
     "conversation": ("fsm/lifecycle", "fsm/decision", "fsm/transfer"),
     "documents": ("tools/documents", "tools/process"),
+    "evaluation": ("fsm/evaluation",),
     "explain": ("fsm/explain",),
     "fuzz": ("fuzz",),
     "journal": ("fsm/journal",),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -32,6 +31,7 @@ from paor.testing import (
     walk,
 )
 
+from ..support.forging import forge
 from ..support.worlds import JOURNAL
 
 END = [refine("stop"), review("success", answer="All is known.")]
@@ -137,7 +137,7 @@ def test_problems_names_a_row_that_was_altered(tmp_path: Path) -> None:
     with world(tmp_path, [answer("Known."), review("success")], []) as engine:
         run_id = engine.run("Say").run_id
         assert problems(engine.journal) == []
-    with closing(sqlite3.connect(tmp_path / JOURNAL)) as file, file:
+    with closing(forge(tmp_path / JOURNAL)) as file, file:
         file.execute("UPDATE transitions SET guards = '{}' WHERE seq = 0")
     with Journal(tmp_path / JOURNAL, read_only=True) as journal:
         found = problems(journal, [run_id])

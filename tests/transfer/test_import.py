@@ -16,6 +16,7 @@ from paor.audit import Imported
 from paor.errors import JournalConflict, JournalDamaged, JournalError, LeaseHeld, UsageError
 from paor.testing import SeededIds
 
+from ..support.forging import forge, writable
 from ..support.inside import export_runs, in_order, line_bytes
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
 from ..support.stored import query
@@ -162,7 +163,7 @@ def test_what_an_import_that_was_undone_had_brought_is_forgotten(tmp_path: Path)
             texts[name] = exported(scripted.journal)
     with Journal(tmp_path / "to.db") as journal:
         journal.import_lines(texts["other"])
-        with closing(sqlite3.connect(tmp_path / "to.db", isolation_level=None)) as connection:
+        with closing(writable(sqlite3.connect(tmp_path / "to.db", isolation_level=None))) as connection:
             connection.execute("UPDATE transitions SET hash = zeroblob(32) WHERE seq = 5")
         both = [*texts["fork"], *texts["other"][1:]]
         with pytest.raises(JournalConflict):
@@ -230,7 +231,7 @@ DAMAGES: tuple[tuple[str, int, dict[str, Any]], ...] = (
 )
 MALFORMED: tuple[tuple[str, int, dict[str, Any]], ...] = (
     ("header", 0, {"format": "another"}),
-    ("header", 0, {"version": 2}),
+    ("header", 0, {"version": 3}),
     ("header", 0, {"version": 0}),
     ("header", 0, {"version": "1"}),
     ("run", 0, {"round": 1.5}),
@@ -365,7 +366,7 @@ def test_a_fork_that_does_not_say_where_it_begins_is_refused(tmp_path: Path) -> 
 def test_a_failed_write_takes_nothing_in(lines: list[bytes], tmp_path: Path) -> None:
     """The last table cannot be written: no row of the others stays."""
     with Journal(tmp_path / "to.db") as journal:
-        with closing(sqlite3.connect(tmp_path / "to.db")) as connection:
+        with closing(forge(tmp_path / "to.db")) as connection:
             connection.execute(
                 "CREATE TRIGGER full BEFORE INSERT ON documents BEGIN SELECT raise(ABORT, 'full'); END"
             )

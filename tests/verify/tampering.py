@@ -19,12 +19,16 @@ from typing import Any
 
 from paor.testing import SeededIds
 
+from ..support.forging import forge
 from ..support.forks import Forker, given_after
-from ..support.inside import chain_hash, salted_digest
+from ..support.inside import COLUMNS, PREV_HASH, chain_hash, salted_digest
 from ..support.journeys import BY_NAME, play
 from ..support.worlds import JOURNAL
 
 NUMBERS = {"transitions": "seq", "payloads": "n", "documents": "number", "erasures": "number"}
+TABLES = {"transitions": "rows", "payloads": "texts"}
+"""Where the rows of a view are, but for most payloads, which are with their rows."""
+
 PLAYED = (
     "documents",
     "tool_error",
@@ -93,7 +97,7 @@ class Tamperer:
     """Makes cases from seeds, on connections to copies of one journal."""
 
     def __init__(self, path: Path) -> None:
-        connection = sqlite3.connect(path)
+        connection = forge(path)
         connection.row_factory = sqlite3.Row
         self.rows: dict[str, list[Row]] = {
             table: [dict(row) for row in connection.execute(f"SELECT * FROM {table} ORDER BY 1")]
@@ -106,6 +110,11 @@ class Tamperer:
         self.tables = [
             tuple(row)
             for row in connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'")
+        ]
+        self.stored = [
+            (row[0], row[0] >> 32, row[0] & (2**32 - 1), column)
+            for row in connection.execute("SELECT id FROM rows ORDER BY id")
+            for column in ("last", "row", "texts")
         ]
         connection.close()
         self.ids = {spec["run"]: spec["run_id"] for spec in self.rows["specs"]}
@@ -126,7 +135,11 @@ class Tamperer:
         """Apply the change of *seed* to the journal behind *connection* and tell where it must show."""
         chance = random.Random(seed)
         while True:
+            connection.execute("SAVEPOINT attempt")
             made = chance.choice(KINDS)(self, chance, connection)
+            if made is None:  # which may have been written all the same: a view writes a row anew
+                connection.execute("ROLLBACK TO attempt")
+            connection.execute("RELEASE attempt")
             if made is not None:
                 kind, what, places, runs, head = made
                 blamed = (*runs, *(self.forks[run_id] for run_id in runs if run_id in self.forks))
@@ -139,9 +152,13 @@ class Tamperer:
         table = chance.choice(tuple(self.rows))
         row = chance.choice(self.rows[table])
         column = chance.choice(list(row))
+        if column in ("made", "prev_hash") or (table, column) == ("payloads", "id"):
+            return None  # which the view makes of other columns
         if column == "media_type" and row["body"] is None:
             return None  # what proved it is gone
         value = other_value(row[column], chance)
+        if table in TABLES and column in ("id", "run", NUMBERS[table]) and not isinstance(value, int):
+            return None
         if not update(db, table, row, {column: value}):
             return None
         return (
@@ -181,7 +198,7 @@ class Tamperer:
         row = chance.choice(self.rows["transitions"])
         column = chance.choice(("at", "step", "tokens_in", "cost_micro", "time_us"))
         changed = row | {column: row[column] + chance.randrange(1, 9)}
-        after = chain_hash(row["prev_hash"], tuple(changed.values())[1:-2])
+        after = chain_hash(row["prev_hash"], tuple(changed[name] for name in COLUMNS[:PREV_HASH]))
         assert update(db, "transitions", row, {column: changed[column], "hash": after})
         run = self.ids[row["run"]]
         if row["seq"] == self.last[row["run"]]:
@@ -193,10 +210,9 @@ class Tamperer:
         row = chance.choice(self.rows["payloads"])
         body, salt = f"{row['body']} ", chance.randbytes(16)
         media_type = chance.choice((row["media_type"], "text/x-forged"))
-        digest = salted_digest(salt, body, media_type)
-        assert update(
-            db, "payloads", row, {"body": body, "salt": salt, "digest": digest, "media_type": media_type}
-        )
+        digest = salted_digest(salt, body, media_type).hex()
+        changed = {"body": body, "salt": salt.hex(), "digest": digest, "media_type": media_type}
+        assert update(db, "payloads", row, changed)
         run = self.ids[row["run"]]
         return (
             "edit_redigested",
@@ -206,13 +222,37 @@ class Tamperer:
             False,
         )
 
+    def edit_stored(self, chance: random.Random, db: sqlite3.Connection) -> Made:
+        """One character of a row's text or of the texts beside it, or the number by which these are found."""
+        key, run, seq, column = chance.choice(self.stored)
+        (old,) = db.execute(f'SELECT "{column}" FROM rows WHERE id = ?', (key,)).fetchone()
+        if column == "last":
+            value = old + chance.choice((-1, 1, 2**20))
+        else:
+            at = chance.randrange(len(old))
+            value = f"{old[:at]}{chance.choice('x0 {]')}{old[at + chance.randrange(2) :]}"
+        if value == old or (column == "texts" and same_texts(old, value)):
+            return None
+        try:
+            db.execute(f'UPDATE rows SET "{column}" = ? WHERE id = ?', (value, key))
+        except (
+            sqlite3.IntegrityError,
+            sqlite3.OperationalError,
+        ):  # of a row that is no JSON, or a number twice
+            return None
+        places = rf"{self.ids[run]} (transitions seq {seq}|payloads n \d+|payloads|documents number \d+)$|^ (view runs|file)$"
+        return "edit_stored", f"{column} of {seq}", places, (self.ids[run],), False
+
     # -- rows --------------------------------------------------------------------------------------------------
 
     def delete(self, chance: random.Random, db: sqlite3.Connection) -> Made:
         """One row taken away; the last row of a run leaves its payloads behind."""
         table = chance.choice(tuple(NUMBERS))
         row = chance.choice(self.rows[table])
-        assert db.execute(f"DELETE FROM {table} WHERE id = ?", (row["id"],)).rowcount == 1
+        if table == "transitions" and row["seq"] == self.last[row["run"]]:
+            return None  # its texts go with it, as if it were cut off
+        db.execute(f"DELETE FROM {table} WHERE id = ?", (row["id"],))
+        assert db.execute(f"SELECT 1 FROM {table} WHERE id = ?", (row["id"],)).fetchone() is None
         run, number = self.ids[row["run"]], row[NUMBERS[table]]
         places = {
             "transitions": rf"{run} (transitions seq {number + 1}\b|payloads$)",
@@ -231,7 +271,7 @@ class Tamperer:
         db.execute("DELETE FROM specs WHERE run = ?", (run,))
         if whole:
             return "delete_run", "whole", rf"{self.ids[run]} head seq \d+$", (self.ids[run],), True
-        return "delete_run", "specs", rf"^ (transitions|payloads) run {run}$", (self.ids[run],), False
+        return "delete_run", "specs", rf"^ (rows|texts) run {run}$", (self.ids[run],), False
 
     def cut(self, chance: random.Random, db: sqlite3.Connection) -> Made:
         """The last rows of a run, with the payloads and documents that came with them: nothing but a head tells."""
@@ -265,9 +305,12 @@ class Tamperer:
         number = 1 + max((own[key] for own in self.rows[table] if own["run"] == run), default=-1)
         copy = row | {"id": run << 32 | number, "run": run, key: number}
         marks = ", ".join("?" * len(copy))
-        db.execute(f"INSERT INTO {table} VALUES ({marks})", tuple(copy.values()))
+        try:
+            db.execute(f"INSERT INTO {table} VALUES ({marks})", tuple(copy.values()))
+        except sqlite3.IntegrityError:  # its change is the last text of another row already
+            return None
         if run == 99:
-            return "insert", f"{table} of no run", rf"^ {table} run 99$", ("",), False
+            return "insert", f"{table} of no run", rf"^ {TABLES.get(table, table)} run 99$", ("",), False
         places = rf"{self.ids[run]} ({table} {key} {number}$|payloads$)"
         return "insert", f"{table} {number}", places, (self.ids[run],), False
 
@@ -296,7 +339,8 @@ class Tamperer:
         """A view or a table made anew with other words, or a trigger."""
         what = chance.choice(("view", "table", "trigger"))
         if what == "trigger":
-            table, verb = chance.choice(tuple(NUMBERS)), chance.choice(("DELETE", "INSERT", "UPDATE"))
+            table = chance.choice(("rows", "texts", "documents", "erasures"))
+            verb = chance.choice(("DELETE", "INSERT", "UPDATE"))
             db.execute(f"CREATE TRIGGER t{chance.randrange(9)} AFTER {verb} ON {table} BEGIN SELECT 1; END")
             return "schema", f"trigger on {table}", r"^ trigger t\d$", ("",), False
         name, sql = chance.choice(self.views if what == "view" else self.tables)
@@ -318,16 +362,19 @@ class Tamperer:
         run = self.ids[row["run"]]
         if table == "specs":
             more = {
-                "run": r"|^ (transitions|payloads|specs) run \d+$|.* specs run -?\d+$",
+                "run": r"|^ (rows|texts|specs) run \d+$|.* specs run -?\d+$",
                 "run_id": "|.* specs$",
             }
             spec = rf"|{run} payloads( n \d+)?$" if column in ("spec", "spec_payload") else ""
             return rf"{run} specs$|^ specs id {row['run']}$" + more.get(column, "") + spec
         key, number = NUMBERS[table], row[NUMBERS[table]]
-        own = rf"{run} {table} {key} {number}$|^ {table} id {row['id']}$"
+        own = rf"{run} {table} {key} {number}$|^ {TABLES.get(table, table)} id {row['id']}$"
+        if table == "payloads" and column in ("digest", "salt", "media_type"):
+            own += rf"|{run} payloads n \d+$"  # of those of a row that cannot be read the last is named
         if column in ("id", "run", key):  # the row is somewhere else now, or its key and its numbers disagree
             next_row = rf"{run} {table} {key} {number + 1}$|{run} {table} {key} -?\d+$"
-            moved = rf"^ {table} (id|run) -?\d+$|.* {table} {key} -?\d+$|{run} payloads( n \d+)?$"
+            stray = TABLES.get(table, table)
+            moved = rf"^ {stray} (id|run) -?\d+$|.* {table} {key} -?\d+$|{run} payloads( n \d+)?$"
             return f"{own}|{next_row}|{moved}"
         if table == "erasures":
             return rf"{own}|{run} payloads n \d+$"
@@ -351,6 +398,7 @@ KINDS: tuple[Callable[[Tamperer, random.Random, sqlite3.Connection], Made], ...]
     *(Tamperer.edit,) * 6,
     *(Tamperer.edit_json,) * 3,
     *(Tamperer.edit_rehashed,) * 2,
+    *(Tamperer.edit_stored,) * 3,
     Tamperer.edit_redigested,
     *(Tamperer.delete,) * 2,
     Tamperer.delete_run,
@@ -369,8 +417,9 @@ def update(db: sqlite3.Connection, table: str, row: Row, values: Row) -> bool:
         db.execute(f"UPDATE {table} SET {sets} WHERE {key} = ?", (*values.values(), row[key]))
     except (
         sqlite3.IntegrityError,
+        sqlite3.OperationalError,
         OverflowError,
-    ):  # NOT NULL, UNIQUE, another type, or no number of SQLite's
+    ):  # NOT NULL, UNIQUE, another type, what JSON cannot hold, or no number of SQLite's
         return False
     where = values.get(key, row[key])
     found = db.execute(
@@ -378,6 +427,19 @@ def update(db: sqlite3.Connection, table: str, row: Row, values: Row) -> bool:
     ).fetchone()
     before = [row[name] for name in values]
     return found is None or [*map(typed, found)] != [*map(typed, before)]
+
+
+def _told(texts: str) -> list[list[Any]]:
+    """Return a row's texts, of those that are erased without the media type, which nothing proves any more."""
+    try:
+        return [item if item[4] is not None else [*item[:1], *item[2:]] for item in json.loads(texts)]
+    except (LookupError, TypeError, ValueError):
+        return [[texts]]
+
+
+def same_texts(one: str, other: str) -> bool:
+    """Return whether two columns of texts say the same, as far as anything can tell."""
+    return _told(one) == _told(other)
 
 
 def repr_name(name: str) -> str:

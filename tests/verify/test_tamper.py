@@ -23,6 +23,7 @@ from paor.audit import Head
 from paor.errors import JournalDamaged
 
 from ..support.erasing import erase_by_hand
+from ..support.forging import writable
 from ..support.inside import Checkpoint
 from . import tampering
 from .tampering import Case, Tamperer
@@ -59,7 +60,7 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Victim:
 def tampered(victim: Victim, path: Path, seed: int) -> Case:
     """Write a copy of the journal with the change of *seed*."""
     path.write_bytes(victim.data)
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with closing(writable(sqlite3.connect(path, isolation_level=None))) as connection:
         for pragma in ("ignore_check_constraints = ON", "synchronous = OFF", "journal_mode = MEMORY"):
             connection.execute(f"PRAGMA {pragma}")
         return victim.tamperer.case(seed, connection)
@@ -153,18 +154,17 @@ def _first(victim: Victim, run_id: str) -> Head:
     return Head(run_id, row["seq"], row["hash"].hex())
 
 
-@pytest.mark.parametrize(("table", "number"), [("payloads", "n"), ("documents", "number")])
 def test_a_number_that_says_a_run_too_does_not_pass_for_its_key(
-    table: str, number: str, victim: Victim, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    victim: Victim, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Seed 488: in run 3, ``3 << 32 | n`` is the same key for n and for n with the run's own bits."""
     path = tmp_path / "runs.db"
     path.write_bytes(victim.data)
-    run, row = next((run, row["id"]) for row in victim.tamperer.rows[table] if (run := row["run"]) == 1)
+    run, row = next((run, row["id"]) for row in victim.tamperer.rows["documents"] if (run := row["run"]) == 1)
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"UPDATE {table} SET {number} = {number} | {run << 32} WHERE id = ?", (row,))
+        connection.execute("UPDATE documents SET number = number | ? WHERE id = ?", (run << 32, row))
         connection.commit()
-    assert any(place.split()[0] == table or f" {table} " in place for place in by_package(path, []))
+    assert any(place.split()[0] == "documents" or " documents " in place for place in by_package(path, []))
     assert by_script(path, None, capsys)[0] == 4
 
 
@@ -177,5 +177,5 @@ def test_a_run_number_out_of_range_is_a_defect_and_no_crash(victim: Victim, tmp_
         connection.commit()
     places = by_package(path, victim.heads)
     run_id = victim.tamperer.ids[3]
-    assert {f"{run_id} specs run {2**62}", " transitions run 3"} < set(places)
+    assert {f"{run_id} specs run {2**62}", " rows run 3"} < set(places)
     assert any(place.startswith(f"{run_id} head seq") for place in places)

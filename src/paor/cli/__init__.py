@@ -13,7 +13,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     import click
@@ -66,14 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return io.USAGE
     except Exception as error:
         code = io.exit_code_of(error) if isinstance(error, PaorError) else io.RUN_FAILED
-        if code != io.RUN_FAILED:
-            io.tell_error(str(error))
-            return code
-        if os.environ.get("PAOR_TRACEBACK"):
+        if code == io.RUN_FAILED and os.environ.get("PAOR_TRACEBACK"):
             raise
         hint = "set PAOR_TRACEBACK=1 to see where, and please report it"
-        io.tell_error(f"internal error: {type(error).__name__}: {error}; {hint}")
-        return io.RUN_FAILED
+        internal = f"internal error: {type(error).__name__}: {error}; {hint}"
+        io.tell_error(internal if code == io.RUN_FAILED else str(error))
+        return code
 
 
 COMPLETE_VARIABLE = "_PAOR_COMPLETE"
@@ -82,11 +80,11 @@ COMPLETE_VARIABLE = "_PAOR_COMPLETE"
 COMMANDS = {
     "run": ("run", "Run an objective to its end."),
     "chat": ("chat", "Hold a conversation, message by message."),
-    "resume": ("run", "Continue a run, or answer its question."),
-    "recover": ("recover", "Resume every run that has no driver."),
+    "resume": ("resume", "Continue a run, or answer its question."),
+    "recover": ("resume", "Resume every run that has no driver."),
     "worker": ("worker", "Drive the runs that hosts have submitted."),
-    "cancel": ("run", "Stop a run."),
-    "fork": ("fork", "Start a new run from a row of another one."),
+    "cancel": ("resume", "Stop a run."),
+    "fork": ("resume", "Start a new run from a row of another one."),
     "runs": ("read", "List the runs of a journal."),
     "show": ("show", "Show what a run did."),
     "verify": ("verify", "Check that a journal is whole and unaltered."),
@@ -96,14 +94,14 @@ COMMANDS = {
     "diff": ("audit", "Compare two runs: the first difference and its cause."),
     "backtest": ("trials", "Derive recorded runs again with other settings."),
     "bisect": ("trials", "Name the setting that makes two runs or two apps differ."),
-    "query": ("query", "Ask the journal a question in SQL."),
+    "query": ("read", "Ask the journal a question in SQL."),
     "export": ("transfer", "Print runs as JSON lines."),
     "import": ("transfer", "Import runs from JSON lines into a journal."),
-    "erase": ("erase", "Erase what runs hold; the journal still verifies."),
+    "erase": ("transfer", "Erase what runs hold; the journal still verifies."),
     "report": ("inspect", "Write a page of a run, of two, or of all runs."),
     "inspect": ("inspect", "Show runs live in a browser, and answer what waits."),
     "trace": ("trace", "Send runs as traces, or write them to a file."),
-    "mcp": ("mcp", "Serve a journal to coding agents, read-only."),
+    "mcp": ("inspect", "Serve a journal to coding agents, read-only."),
     "diagram": ("diagram", "Draw the machine, or what runs did on it."),
     "validate": ("check", "Check a plan or workflow file."),
     "check": ("check", "Prove that every run ends, and find rules that can never fire."),
@@ -135,14 +133,10 @@ def _group() -> click.Group:
             if cmd_name not in COMMANDS:
                 return None
             module = importlib.import_module(f".commands.{COMMANDS[cmd_name][0]}", __package__)
-            found: click.Command = getattr(
-                module, f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
-            )
-            return found
+            name = f"{cmd_name}_" if keyword.iskeyword(cmd_name) else cmd_name
+            return cast("click.Command", getattr(module, name))
 
-        def resolve_command(
-            self, ctx: click.Context, args: list[str]
-        ) -> tuple[str | None, click.Command | None, list[str]]:
+        def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[Any, Any, list[str]]:
             if args[0] not in COMMANDS and (near := get_close_matches(args[0], COMMANDS, n=1)):
                 ctx.fail(f"No such command {args[0]!r}. (Did you mean {near[0]!r}?)")
             return super().resolve_command(ctx, args)

@@ -12,25 +12,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..fsm.journal_api import Journal
-from ..states.base.errors import (
-    Erased,
-    InternalError,
-    JournalBusy,
-    JournalDamaged,
-    JournalTooNew,
-    JournalTooOld,
-    NotAJournal,
-    PaorError,
-    UsageError,
-)
+from ..states.base import errors as known
+from ..states.base.errors import InternalError, JournalBusy, PaorError
 from .forms import CHARS, Texts, sieved, visible, without_secrets
 from .tools import TOOLS, JournalTool
 
-LINE_CHARS = 400
-"""Characters of an error."""
-
-PROBLEMS_TOLD = 3
-"""Problems of the arguments that an error names."""
+LINE_CHARS, PROBLEMS_TOLD = 400, 3
+"""Characters of an error, and problems of the arguments that it names."""
 
 ATTEMPTS = 3
 """How often a journal is read anew that nobody had open, and that was written all the same."""
@@ -38,7 +26,7 @@ ATTEMPTS = 3
 _SHAPE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What a row of a shape that is none makes of code that reads it."""
 
-_TOLD: tuple[type[PaorError], ...] = (UsageError, NotAJournal, JournalBusy, JournalTooNew, JournalTooOld)
+_TOLD = (known.UsageError, known.NotAJournal, JournalBusy, known.JournalTooNew, known.JournalTooOld)
 """Errors whose words are paor's own and the caller's: nothing of a journal's content is in them."""
 
 
@@ -46,9 +34,9 @@ def _words(error: PaorError) -> str:
     """Return what an error says, without what a journal holds."""
     if isinstance(error, _TOLD):
         return str(error)
-    if isinstance(error, Erased):
+    if isinstance(error, known.Erased):
         return "what this needs has been erased"
-    if isinstance(error, JournalDamaged):
+    if isinstance(error, known.JournalDamaged):
         return "the journal is damaged where this reads it; the tool verify says where"
     return f"the journal cannot be read ({type(error).__name__})"
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ..fsm.explain.story import LEFT_OUT, name_of
@@ -23,12 +24,8 @@ from ..prompts.clients.settings import outgoing_secrets
 from ..states.run.phase_names import PHASES
 from ..states.run.reasons import REASONS
 
-CHARS = 1_500
-"""Characters of one text, unless the caller asks for another number."""
-
-CHARS_MAX = 20_000
-"""Most characters of one text that can be asked for."""
-
+CHARS, CHARS_MAX = 1_500, 20_000
+"""Characters of one text, unless the caller asks for another number; and most that can be asked for."""
 TOTAL_CHARS = 60_000
 """Characters of all texts of an answer together: about 15,000 tokens."""
 
@@ -75,6 +72,10 @@ class Texts:
         self._left -= len(told)
         return {"untrusted": told, "left_out": len(safe) - len(told) + max(0, len(text) - room)}
 
+    def unless_in(self, known: Collection[object], value: object) -> Any:
+        """Return a value that is known as it is, any other as a text."""
+        return value if value in known else self(value)
+
 
 Form = Callable[[Texts, Any], Any] | Mapping[str, Any] | list[Any]
 """Of an object the forms by key, of a list that of its items, else what returns a value as it is shown."""
@@ -98,46 +99,13 @@ _PLACE = re.compile(r"[a-z_]+(?: [a-z_]+){0,2}(?: -?\d+)?")
 _STEP = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}(?:\[\d+\])?")
 
 
-def as_number(_: Texts, value: Any) -> Any:
-    """Return a number, or true or false; None for anything else."""
-    return value if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)) else None
-
-
-def as_name(_: Texts, value: Any) -> Any:
-    """Return a name, or the empty text."""
-    return value if value == "" else name_of(value)
-
-
-def as_own(_: Texts, value: Any) -> Any:
-    """Return what paor has said itself."""
-    return value
-
-
-def as_sentence(texts: Texts, value: Any) -> Any:
-    """Return a sentence of paor's own, or a text."""
-    return value if value in _SENTENCES else texts(value)
-
-
-def as_tool(texts: Texts, value: Any) -> Any:
-    """Return the name of a tool or phase that is known, or a text."""
-    return value if value in texts.tools or value in PHASES else texts(value)
-
-
 def as_facts(texts: Texts, value: Any) -> Any:
     """Return a JSON column of a row, every text in it in the form of a name."""
     if isinstance(value, Mapping):
         return {name_of(name): as_facts(texts, item) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [as_facts(texts, item) for item in value]
-    return value and name_of(value) if isinstance(value, str) else as_number(texts, value)
-
-
-def as_guard(_: Texts, value: Any) -> Any:
-    """Return a guard's name, perhaps after ``not``."""
-    return " ".join(map(name_of, value.split(" ")))
-
-
-as_text = Texts.__call__
+    return value and name_of(value) if isinstance(value, str) else _KINDS["number"](texts, value)
 
 
 def as_field(_: Texts, value: Any) -> Any:
@@ -163,7 +131,7 @@ def as_defect(texts: Texts, value: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "run_id": name_of(value["run_id"]) if value["run_id"] else "",
         "place": place if _PLACE.fullmatch(place) else LEFT_OUT,
-        "problem": as_sentence(texts, problem) if foreign else problem,
+        "problem": texts.unless_in(_SENTENCES, problem) if foreign else problem,
     }
 
 
@@ -179,149 +147,147 @@ def sieved(texts: Texts, value: Any, form: Form) -> Any:
     return {name: sieved(texts, item, form[name]) for name, item in data.items() if name in form}
 
 
-def _keys(form: Form, names: str) -> dict[str, Form]:
-    return dict.fromkeys(names.split(), form)
-
-
-_QUESTION = {
-    **_keys(as_name, "run_id id kind effect approval key"),
-    **_keys(as_text, "message arguments schema"),
-    "tool": as_tool,
-    "asked_at": as_number,
+_KINDS: Mapping[str, Callable[[Texts, Any], Any]] = {
+    "own": lambda texts, value: value,
+    "name": lambda texts, value: value if value == "" else name_of(value),
+    "number": lambda texts, value: value if isinstance(value, int) or _is_finite(value) else None,
+    "guard": lambda texts, value: " ".join(map(name_of, value.split(" "))),
+    "text": Texts.__call__,
+    "sentence": lambda texts, value: texts.unless_in(_SENTENCES, value),
+    "tool": lambda texts, value: texts.unless_in({*texts.tools, *PHASES}, value),
+    "facts": as_facts,
+    "field": as_field,
+    "part": as_part,
+    "defect": as_defect,
 }
+"""
+How values are shown: what paor has said itself; a name, or the empty text; a number, or true or false; a guard, perhaps after ``not``; a text of
+somebody; a sentence of paor's own, else a text; a tool or phase that is known, else a text; and what the functions above return.
+"""
 
-_RUN = {
-    **_keys(as_name, "run_id workflow_id parent_run_id spec state status reason head_hash"),
-    **_keys(as_number, "run round task parent_seq created_at ended_at head_seq"),
-    **_keys(as_text, "key metadata conversation objective driver"),
-    "called_by": {"run_id": as_name, "action": as_number},
-}
 
-_ROW = {
-    **_keys(as_number, "seq at step action attempt tokens_in tokens_out cost_micro time_us"),
-    **_keys(as_name, "trigger source dest asked model judge"),
-    **_keys(as_text, "said actor"),
-    "tool": as_tool,
-    "came": as_own,
-    "marks": [as_name],
-    "decided": [as_guard],
-}
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
 
-_WAY = {
-    **_keys(as_name, "trigger dest fate"),
-    "meaning": as_sentence,
-    "guards": [{"guard": as_name, "wanted": as_number, "value": as_number, "fact": as_sentence}],
-}
 
-_CALL = {
-    **_keys(as_number, "seq last step action asked_at started_at ended_at documents_count"),
-    **_keys(as_name, "effect caller key"),
-    **_keys(as_text, "arguments asked result label decision"),
-    "tool": as_tool,
-    "outcome": as_own,
-    "documents": [as_text],
-    "decided": [{"decision": as_own, **_keys(as_number, "at seq"), "actor": as_text, "reason": as_text}],
-}
+def _form(parts: Mapping[str, Form] = MappingProxyType({}), /, **kinds: str) -> dict[str, Form]:
+    """Return the form of an object: the kind of each key, with ``*`` that of the items of its list, and *parts* as they are."""
+    found: dict[str, Form] = {}
+    for kind, names in kinds.items():
+        for name in names.split():
+            form: Form = _KINDS[kind]
+            for _ in range(name.count("*")):
+                form = [form]
+            found[name.rstrip("*")] = form
+    return found | dict(parts)
 
-_DOCUMENT = {
-    **_keys(as_number, "number position bytes given erased"),
-    **_keys(as_text, "label name mime reference text base64"),
-    "digest": as_name,
-}
 
-STORY = {
-    "run": _RUN,
-    "means": as_sentence,
-    "spec": {
-        **_keys(as_text, "objective language context values"),
-        **_keys(as_name, "task_type mode model final_format engine machine"),
-        "success_criteria": [as_text],
-        **_keys(as_facts, "limits profile"),
-        "tools": [as_tool],
+_QUESTION = _form(
+    name="run_id id kind effect approval key", text="message arguments schema", tool="tool", number="asked_at"
+)
+_RUN = _form(
+    {"called_by": _form(name="run_id", number="action")},
+    name="run_id workflow_id parent_run_id spec state status reason head_hash",
+    number="run round task parent_seq created_at ended_at head_seq",
+    text="key metadata conversation objective driver",
+)
+_ROW = _form(
+    guard="decided*",
+    number="seq at step action attempt tokens_in tokens_out cost_micro time_us",
+    name="trigger source dest asked model judge marks*",
+    text="said actor",
+    tool="tool",
+    own="came",
+)
+_WAY = _form(
+    {"guards": [_form(name="guard", number="wanted value", sentence="fact")]},
+    name="trigger dest fate",
+    sentence="meaning",
+)
+_CALL = _form(
+    {"decided": [_form(own="decision", number="at seq", text="actor reason")]},
+    number="seq last step action asked_at started_at ended_at documents_count",
+    name="effect caller key",
+    text="arguments asked result label decision documents*",
+    tool="tool",
+    own="outcome",
+)
+_DOCUMENT = _form(
+    number="number position bytes given erased", text="label name mime reference text base64", name="digest"
+)
+_SPEC = _form(
+    text="objective language context values success_criteria*",
+    name="task_type mode model final_format engine machine",
+    facts="limits profile",
+    tool="tools*",
+)
+_STORY = _form(
+    {
+        "run": _RUN,
+        "spec": _SPEC,
+        "policy": _form(text="never* only* asks*", tool="offered* denied**"),
+        "used": [_form(own="name", name="counter unit", number="used allowed")],
+        "criteria": [_form(text="criterion evidence", number="met")],
+        "waiting_for": _QUESTION,
+        "documents": [_DOCUMENT],
+        "erasures": [_form(number="number at", text="rule payloads reason", name="hash")],
+        "calls": [_CALL],
+        "rows": [_ROW],
     },
-    "policy": {
-        "never": [as_text],
-        "only": [as_text],
-        "asks": [as_text],
-        "offered": [as_tool],
-        "denied": [[as_tool]],
+    name="called**",
+    sentence="means",
+    text="answer",
+    own="more",
+)
+WHY = _form(
+    {
+        "told": _ROW,
+        "candidates": [_WAY],
+        "question": _QUESTION,
+        "not": _form({"candidates": [_WAY]}, name="phase", text="answer"),
     },
-    "used": [{"name": as_own, "counter": as_name, "used": as_number, "allowed": as_number, "unit": as_name}],
-    "criteria": [{"criterion": as_text, "met": as_number, "evidence": as_text}],
-    "answer": as_text,
-    "waiting_for": _QUESTION,
-    "documents": [_DOCUMENT],
-    "erasures": [
-        {**_keys(as_number, "number at"), **_keys(as_text, "rule payloads reason"), "hash": as_name}
-    ],
-    "called": [[as_name]],
-    "calls": [_CALL],
-    "rows": [_ROW],
-    "more": as_own,
-}
-
-WHY = {
-    **_keys(as_name, "run_id source trigger dest"),
-    **_keys(as_number, "seq decided waiting"),
-    "request": as_own,
-    "told": _ROW,
-    "candidates": [_WAY],
-    "note": as_sentence,
-    "question": _QUESTION,
-    "not": {"phase": as_name, "answer": as_text, "candidates": [_WAY]},
-}
-
-ONE_ROW = {
-    "row": {
-        **_keys(as_number, "run seq at step action retries tokens_in tokens_out cost_micro time_us"),
-        **_keys(as_name, "trigger source dest prev_hash hash"),
-        **_keys(as_facts, "guards request outcome change counters"),
+    name="run_id source trigger dest",
+    number="seq decided waiting",
+    own="request",
+    sentence="note",
+)
+_ONE_ROW = _form(
+    {
+        "row": _form(
+            number="run seq at step action retries tokens_in tokens_out cost_micro time_us",
+            name="trigger source dest prev_hash hash",
+            facts="guards request outcome change counters",
+        ),
+        "why": WHY,
     },
-    "why": WHY,
-    **_keys(as_text, "thought reply answer set"),
-    "prompt": [as_text],
-    "inner": [as_text],
-    "roles": [as_name],
-    **_keys(as_number, "replied erased"),
-}
-
-SHOW = {**STORY, **ONE_ROW, **_DOCUMENT}
+    text="thought reply answer set prompt* inner*",
+    name="roles*",
+    number="replied erased",
+)
+SHOW = {**_STORY, **_ONE_ROW, **_DOCUMENT}
 """The story of a run; one row; or one document."""
 
-RUNS = {"runs": [{**_RUN, "waiting_for": _QUESTION, "used": as_facts}], "more": as_own}
-
-_SIDE = {
-    **_keys(as_name, "run_id state status reason"),
-    **_keys(as_number, "transitions steps tokens cost seconds"),
-    "text": as_text,
-}
-
-DIFF = {
-    **dict.fromkeys(("left", "right"), _SIDE),
-    **_keys(as_number, "identical shared seq line decision_seq same_end same_answer"),
-    **_keys(as_name, "source cause"),
-    "field": as_field,
-    "detail": as_text,
-    "parts": [as_part],
-    "others": [as_part],
-}
-
-_DIFFERENCE = {"seq": as_number, "field": as_field, **_keys(as_text, "expected found where why")}
-
-VERIFY = {
-    **_keys(as_number, "ok runs transitions heads"),
-    "defects": [as_defect],
-    "unchecked": [as_defect],
-    "more": as_own,
-}
-
-REPLAY = {
-    **_keys(as_number, "transitions identical"),
-    "run_id": as_name,
-    "divergences": [_DIFFERENCE],
-    "unchecked": [_DIFFERENCE],
-    "changed": [{"part": as_part, "visited": as_facts, "may_visit": as_number}],
-    "accepted": [{"seq": as_number, "parts": [as_part]}],
-    "error": as_text,
-    "more": as_own,
-}
+RUNS = _form({"runs": [{**_RUN, "waiting_for": _QUESTION, "used": as_facts}]}, own="more")
+_SIDE = _form(name="run_id state status reason", number="transitions steps tokens cost seconds", text="text")
+DIFF = _form(
+    {"left": _SIDE, "right": _SIDE},
+    field="field",
+    number="identical shared seq line decision_seq same_end same_answer",
+    name="source cause",
+    text="detail",
+    part="parts* others*",
+)
+_DIFFERENCE = _form(field="field", number="seq", text="expected found where why")
+VERIFY = _form(defect="defects* unchecked*", number="ok runs transitions heads", own="more")
+REPLAY = _form(
+    {
+        "divergences": [_DIFFERENCE],
+        "unchecked": [_DIFFERENCE],
+        "changed": [_form(part="part", facts="visited", number="may_visit")],
+        "accepted": [_form(number="seq", part="parts*")],
+    },
+    number="transitions identical",
+    name="run_id",
+    text="error",
+    own="more",
+)

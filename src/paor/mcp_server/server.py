@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -37,26 +35,16 @@ def serve(answerer: Answerer) -> None:
     """
     Serve until the client closes standard input, or Ctrl-C ends the process.
 
-    Args:
-        answerer: Of the journal.
+    That is at once: a thread that waits for standard input could not be ended otherwise, and nothing is lost.
     """
     import anyio
 
-    with _ended_by_interrupt():
-        anyio.run(_serve, answerer)
-
-
-@contextmanager
-def _ended_by_interrupt() -> Iterator[None]:
-    """
-    Let Ctrl-C end the process at once: a thread that waits for standard input could not be ended otherwise, and nothing is lost.
-    """
     if threading.current_thread() is not threading.main_thread():
-        yield
+        anyio.run(_serve, answerer)
         return
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        yield
+        anyio.run(_serve, answerer)
     finally:
         signal.signal(signal.SIGINT, before)
 
@@ -70,12 +58,7 @@ async def _serve(answerer: Answerer) -> None:
 
 
 def server_of(answerer: Answerer) -> Server[Any]:
-    """
-    Return a server of the ``mcp`` package, for any transport.
-
-    Args:
-        answerer: Of the journal.
-    """
+    """Return a server of the ``mcp`` package, for any transport."""
     import anyio
     import mcp_types as types
     from anyio.to_thread import run_sync
@@ -113,16 +96,16 @@ def server_of(answerer: Answerer) -> Server[Any]:
 def _listed(name: str, tool: JournalTool) -> types.Tool:
     import mcp_types as types
 
+    hints = {
+        "read_only_hint": True,
+        "destructive_hint": False,
+        "idempotent_hint": True,
+        "open_world_hint": False,
+    }
     return types.Tool(
         name=name,
         title=tool.title,
         description=tool.description,
         input_schema=tool.parameters.schema,
-        annotations=types.ToolAnnotations(
-            title=tool.title,
-            read_only_hint=True,
-            destructive_hint=False,
-            idempotent_hint=True,
-            open_world_hint=False,
-        ),
+        annotations=types.ToolAnnotations(title=tool.title, **hints),
     )

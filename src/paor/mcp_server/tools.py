@@ -9,14 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from ..fsm.explain.diff import diff as compare
-from ..fsm.explain.story import (
-    document_content,
-    known_tools,
-    line_wire,
-    name_of,
-    spec_of,
-    story,
-)
+from ..fsm.explain.story import document_content, known_tools, line_wire, name_of, spec_of, story
 from ..fsm.explain.why import one_row, why_not
 from ..fsm.explain.why import why as explain
 from ..fsm.journal.reader import JournalReader
@@ -65,21 +58,16 @@ def runs(reader: JournalReader, arguments: Mapping[str, Any]) -> Answer:
 
 def _named(reader: JournalReader, name: str) -> RunRow:
     """Return the run with this id, or start of one; ``last`` is the newest."""
-    if name != "last":
-        return reader.run(name)
-    newest = reader.runs(limit=1)
-    if not newest:
-        raise UnknownRun(f"{reader.path}: the journal holds no run yet")
-    return newest[0]
+    if found := reader.runs(limit=1) if name == "last" else [reader.run(name)]:
+        return found[0]
+    raise UnknownRun(f"{reader.path}: the journal holds no run yet")
 
 
 def _since(text: str) -> int:
-    found = moment_of(text, datetime.now(UTC))
-    if found is None:
-        raise UsageError(
-            f"since {text!a:.60}: expected a date, a time such as 2026-05-31T18:00Z, or 90m, 12h, 7d"
-        )
-    return found
+    if (found := moment_of(text, datetime.now(UTC))) is not None:
+        return found
+    expected = "expected a date, a time such as 2026-05-31T18:00Z, or 90m, 12h, 7d"
+    raise UsageError(f"since {text!a:.60}: {expected}")
 
 
 def _tools(reader: JournalReader, run_id: str) -> frozenset[str]:
@@ -179,23 +167,9 @@ def _more(found: Sequence[Any], noun: str) -> str | None:
 
 # -- what they take --------------------------------------------------------------------------------------------------
 
-_RUN = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": 64,
-    "description": 'Id of a run, the start of one (4 characters at least), or "last" for the newest.',
-}
-_CHARS = {
-    "type": "integer",
-    "minimum": 100,
-    "maximum": forms.CHARS_MAX,
-    "default": forms.CHARS,
-    "description": "Characters of each text; only a server started with --content shows any.",
-}
 
-
-def _integer(description: str, **more: Any) -> dict[str, Any]:
-    return {"type": "integer", "minimum": -(2**31), "maximum": 2**31, "description": description} | more
+def _integer(description: str, least: int = -(2**31), most: int = 2**31, **more: Any) -> dict[str, Any]:
+    return {"type": "integer", "minimum": least, "maximum": most, "description": description} | more
 
 
 def _text(most: int, description: str, **more: Any) -> dict[str, Any]:
@@ -204,6 +178,12 @@ def _text(most: int, description: str, **more: Any) -> dict[str, Any]:
 
 def _limit(usual: int, most: int) -> dict[str, Any]:
     return {"type": "integer", "minimum": 1, "maximum": most, "default": usual}
+
+
+_ID = 'Id of a run, the start of one (4 characters at least), or "last" for the newest.'
+_RUN = _text(64, _ID, minLength=1)
+_SHOWS = "Characters of each text; only a server started with --content shows any."
+_CHARS = _integer(_SHOWS, 100, forms.CHARS_MAX, default=forms.CHARS)
 
 
 class JournalTool(NamedTuple):
@@ -229,6 +209,10 @@ def _takes(required: str = "", **properties: dict[str, Any]) -> ParameterSchema:
     return ParameterSchema(schema | {"additionalProperties": False})
 
 
+_PHASE = "Phase, such as Executing, or Done or Failed."
+_ONE = "Only this row, with its guards, prompt, reply and what it set; -1 is the last one."
+_WHICH = "The row; default the last one. The number after the last is the row not decided yet."
+
 TOOLS: Mapping[str, JournalTool] = {
     "runs": JournalTool(
         "Runs of the journal",
@@ -237,9 +221,7 @@ TOOLS: Mapping[str, JournalTool] = {
         runs,
         _takes(
             status={"enum": list(STATUSES)},
-            state=_text(
-                40, "Phase, such as Executing, or Done or Failed.", pattern="^[A-Z][A-Za-z0-9]{0,39}$"
-            ),
+            state=_text(40, _PHASE, pattern="^[A-Z][A-Za-z0-9]{0,39}$"),
             since=_text(40, "Started since: a date or time (ISO 8601), or 90m, 12h, 7d ago."),
             key=_text(200, "The host's own key of the run, exactly."),
             limit=_limit(RUNS_LIMIT, RUNS_MAX),
@@ -254,12 +236,10 @@ TOOLS: Mapping[str, JournalTool] = {
         _takes(
             "run",
             run=_RUN,
-            row=_integer(
-                "Only this row, with its guards, prompt, reply and what it set; -1 is the last one."
-            ),
+            row=_integer(_ONE),
             first=_integer("First row that is shown; -20 for the last twenty.", default=0),
             limit=_limit(ROWS_LIMIT, ROWS_MAX),
-            document=_integer("Only this document, with its text.", minimum=0),
+            document=_integer("Only this document, with its text.", 0),
             chars=_CHARS,
         ),
     ),
@@ -271,9 +251,7 @@ TOOLS: Mapping[str, JournalTool] = {
         _takes(
             "run",
             run=_RUN,
-            row=_integer(
-                "The row; default the last one. The number after the last is the row not decided yet."
-            ),
+            row=_integer(_WHICH),
             phase=_text(60, "Why not: a phase that the row did not lead to, such as Done."),
             chars=_CHARS,
         ),

@@ -390,7 +390,7 @@ def checked_reply(answer: object) -> Reply:
         raise TypeError(f"the model ended with {ascii(answer.finish)[:80]}, expected one of {_FINISHES}")
     if answer.parts and not (isinstance(answer.parts, tuple) and can_be_kept(answer.parts)):
         raise TypeError("the model gave parts of its turn that are no tuple of JSON objects of at most 4 MB")
-    if not isinstance(answer.api, str) or not _LABEL.fullmatch(answer.api):
+    if answer.api != "" and not (isinstance(answer.api, str) and _LABEL.fullmatch(answer.api)):
         raise TypeError("the model gave no short label as the interface of its turn")
     return answer
 

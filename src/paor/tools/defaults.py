@@ -146,7 +146,10 @@ def fill_defaults(
     other formats were asked for (A036, A076). A required parameter is never filled, nor any with a value that the tool
     would refuse. A tool's own defaults are left to its function.
     """
-    values = {name: _default(name, spec, tool) for name in sorted(_asked(spec, tool, schema))}
+    asked = _asked(spec, tool, schema)
+    if not asked and spec.revision > 1:
+        return dict(arguments)
+    values = {name: _default(name, spec, tool) for name in sorted(asked)}
     if spec.revision == 1:  # as the first journals were decided
         values = schema.defaults | {name: value for name, value in values.items() if value is not None}
     filled = dict(arguments)

@@ -20,6 +20,7 @@ from ..states.settings.base import TOLD_MAX
 from ..states.settings.policy import ApprovalRule, Policy
 from .addresses import CREDENTIALS, address_of, gives_credentials, is_metadata, is_public, unsafe_host
 from .catalog import fold_name
+from .schema.secret_values import PLAIN
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _PROSE = re.compile(r"\s*[A-Za-z]+:(\s|\Z)")
@@ -133,6 +134,8 @@ def unsafe_address(policy: Policy, address: str) -> bool:
 
 
 def _strings(value: Any, name: str) -> Iterable[tuple[str, str]]:
+    if type(value) in PLAIN:
+        return
     if isinstance(value, str):
         yield name, value
     elif value is None or isinstance(value, int | float):

@@ -24,7 +24,7 @@ from copy import deepcopy
 from dataclasses import dataclass, is_dataclass
 from datetime import datetime, time, timedelta
 from decimal import Decimal
-from functools import partial
+from functools import lru_cache, partial
 from math import inf
 from textwrap import dedent
 from types import UnionType
@@ -271,19 +271,31 @@ def _lost_names(said: Mapping[str, Any], held: object, path: tuple[str | int, ..
                 yield unknown((*path, name))
             yield from _lost(said[name], held.get(name, value), (*path, name))
         return
-    fields: Mapping[str, Any] = {}
+    names: Mapping[str, str] = {}
     if isinstance(held, BaseModel):
-        fields = type(held).__pydantic_fields__
+        names = _names_of(type(held))
         arrived = held.__pydantic_fields_set__ | (held.__pydantic_extra__ or {}).keys()
         if len(said) > len(arrived):
-            known = {key for name, field in fields.items() for key in _keys_of(name, field)}
-            gone = [name for name in said if name not in known] or list(said)
+            gone = [name for name in said if name not in names] or list(said)
             yield unknown((*path, gone[0]))
     elif is_dataclass(held):
-        fields = getattr(type(held), "__pydantic_fields__", {})
-    names = {key: name for name, field in fields.items() for key in _keys_of(name, field)}
+        kind: type = type(held)
+        names = _names_of(kind)
     for key, value in said.items():
-        yield from _lost(value, getattr(held, names.get(key, key), None), (*path, key))
+        found = getattr(held, names.get(key, key), None)
+        if type(value) is not type(found) or type(value) not in _EXACT or value != found:
+            yield from _lost(value, found, (*path, key))
+
+
+_EXACT = frozenset((str, int, bool))
+"""Types of JSON values that are the same in Python."""
+
+
+@lru_cache(maxsize=1024)
+def _names_of(kind: type) -> dict[str, str]:
+    """Return the names of a model's fields by the keys under which they are given."""
+    fields: Mapping[str, FieldInfo] = getattr(kind, "__pydantic_fields__", {})
+    return {key: name for name, field in fields.items() for key in _keys_of(name, field)}
 
 
 def _keys_of(name: str, field: FieldInfo) -> list[str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Annotated
 
-import click
 from rich.cells import cell_len
 
 from ...fsm.explain.diff import RunDiff, Side
@@ -14,7 +14,7 @@ from ...fsm.explain.why import Candidate, Why, WhyNot, why_not
 from ...fsm.explain.why import why as explain
 from ..support import terminal as io
 from ..support.journals import find_run, reading, two_runs
-from ..support.options import OTHER, RUN, command, option
+from ..support.options import Other, Run, command
 from ..support.run_text import question_pairs
 
 FATES = {
@@ -26,11 +26,13 @@ FATES = {
 """Fates of a candidate row in words, and their style."""
 
 
-@command("why", "paor why last", "paor why last 4", "paor why 0199d2b4-6f1e 4 --not Done")
-@RUN
-@click.argument("seq", metavar="[SEQ]", type=int, required=False)
-@click.option("--not", "phase", metavar="PHASE", help="Why the row did not lead to this phase.")
-def why(name: str | None, seq: int | None, phase: str | None, journal: str) -> int:
+@command("paor why last", "paor why last 4", "paor why 0199d2b4-6f1e 4 --not Done")
+def why(
+    name: Run,
+    seq: Annotated[int | None, "[SEQ]"],
+    phase: Annotated[str | None, "--not PHASE", "Why the row did not lead to this phase."],
+    journal: str,
+) -> int:
     """
     Explain what decided one row of a run: every candidate row of the table with its guards.
 
@@ -41,7 +43,7 @@ def why(name: str | None, seq: int | None, phase: str | None, journal: str) -> i
     """
     with reading(journal) as reader:
         found = explain(reader, find_run(reader, name).run_id, seq)
-        other = why_not(found, phase) if phase is not None else None
+    other = why_not(found, phase) if phase is not None else None
     data = found.wire() | ({"not": other.wire()} if other is not None else {})
     notes = [io.styled(found.note, "dim")] if found.note else []
     return io.say_either(data, explanation(found, other), *notes)
@@ -93,16 +95,17 @@ def _name(guard: str, wanted: bool) -> str:
 
 
 @command(
-    "diff",
     "paor diff last~1 last",
     "paor diff 0199d2b4-6f1e 0199d2b5-01ab --json",
     "paor diff last last --other yesterday.db",
 )
-@click.argument("left", metavar="A")
-@click.argument("right", metavar="B")
-@OTHER
-@option("--exit-code", "Exit with 3 when the runs differ.", "coded")
-def diff(left: str, right: str, other: str | None, coded: bool, journal: str) -> int:
+def diff(
+    left: Annotated[str, "A"],
+    right: Annotated[str, "B"],
+    other: Other,
+    coded: Annotated[bool, "--exit-code", "Exit with 3 when the runs differ."],
+    journal: str,
+) -> int:
     """
     Compare two runs: the first difference, its cause, and how they end.
 
@@ -114,8 +117,8 @@ def diff(left: str, right: str, other: str | None, coded: bool, journal: str) ->
     """
     with two_runs(journal, left, right, other) as (reader, one, second, two):
         found = compare(reader, one.run_id, two.run_id, second)
-    io.say_either(found.wire(), _diff_lines(found))
-    return io.DIVERGED if coded and not found.identical else io.OK
+    code = io.DIVERGED if coded and not found.identical else io.OK
+    return io.say_either(found.wire(), _diff_lines(found), code=code)
 
 
 def _diff_lines(found: RunDiff) -> Iterator[str]:
@@ -150,10 +153,9 @@ def _ends(found: RunDiff) -> list[str]:
         numbers = (f"{number:,}" for number in (side.transitions, side.steps, side.tokens))
         cost = f"{side.cost:,.4f}" if side.cost else ""
         rows.append([name, _end(side), *numbers, cost, io.duration(side.seconds)])
-    numbered = (io.Column(head, right=True) for head in ("rows", "steps", "tokens", "cost", "time"))
     message = f"the first other transition is row {found.decision_seq}"
     message = "every transition is the same" if found.decision_seq is None else message
     end = "same end" if found.same_end else "not the same end"
     answer = "same answer" if found.same_answer else "other answer"
-    columns = [io.Column(""), io.Column("end"), *numbered]
+    columns = io.columns("", "end", "rows>", "steps>", "tokens>", "cost>", "time>")
     return [*io.table(columns, rows), *io.folded(f"{message}; {end}, {answer}")]

@@ -9,9 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from functools import partial
-from typing import Any
-
-import click
+from typing import Annotated, Any
 
 from ...fsm.engine import Engine
 from ...fsm.explain.why import why as explain
@@ -23,21 +21,14 @@ from ...states.base.errors import AlreadyAnswered, ConversationBusy, JournalErro
 from ...states.records.questions import Question
 from ...states.run.labels import conversation_of
 from ..support import terminal as io
-from ..support.app import EngineOptions, engine_options
+from ..support.app import EngineOptions
+from ..support.driving import Watch, code_of, facts_line, next_commands, question_lines
 from ..support.inputs import RunInput, run_input
 from ..support.json_input import TEXT_BYTES_MAX, answer_value, typed_answers
-from ..support.options import command, journal_flag, option
-from ..support.outcome import code_of, facts_line, next_commands, question_lines
-from ..support.progress import Watch
+from ..support.options import Quiet, command, journal_flag
 from .audit import explanation
-from .run import (
-    doubt_lines,
-    given_answer,
-    login_name,
-    one_text,
-    round_options,
-    with_policy_before,
-)
+from .resume import given_answer, login_name
+from .run import ROUND, doubt_lines, one_text, with_policy_before
 from .show import show_run
 
 HELP = {
@@ -55,23 +46,21 @@ OFFLINE = (
 
 
 @command(
-    "chat",
     "paor chat",
     'paor chat "Where is order O-1004?" --app shop:engine',
     "paor chat --conversation c-17 --tools web.search --web",
     "paor chat --model script:replies.json < messages.txt",
 )
-@click.argument("words", nargs=-1, metavar="[MESSAGE]")
-@option("--conversation ID", "Your own name of the conversation, begun or continued; default: a new one.")
-@round_options(chat=True)
-@engine_options
 def chat(
-    words: tuple[str, ...],
+    words: Annotated[tuple[str, ...], "[MESSAGE]"],
+    conversation: Annotated[
+        str | None,
+        "--conversation ID",
+        "Your own name of the conversation, begun or continued; default: a new one.",
+    ],
+    flags: Annotated[dict[str, Any], ROUND],
+    quiet: Quiet,
     options: EngineOptions,
-    *,
-    conversation: str | None,
-    quiet: bool,
-    **flags: Any,
 ) -> int:
     """
     Hold a conversation: each message is a run, which is told of those before.
@@ -104,17 +93,7 @@ def chat(
 
 
 class Chat:
-    """
-    A conversation that is held at a terminal, or with lines of standard input.
-
-    Args:
-        engine: That drives its rounds.
-        given: What each round is started with; the documents go to the first one.
-        options: Of the engine, for the commands that are named.
-        watch: Shows a round while it is driven.
-        conversation: Its id.
-        model: The value of ``--model``, for the command that continues the chat.
-    """
+    """A conversation that is held at a terminal, or with lines of standard input; *model* is the value of ``--model``."""
 
     def __init__(
         self,
@@ -126,11 +105,12 @@ class Chat:
         model: str | None,
     ) -> None:
         self._engine, self._options, self._watch = engine, options, watch
-        self._conversation, self._after = conversation, ""
+        self._journal, self._conversation, self._after = engine.journal, conversation, ""
         self._model = f" --model {shlex.quote(model)}" if model else ""
         self._interactive = sys.stdin.isatty() and sys.stdout.isatty()
         self._arguments = dict(given.arguments)
         self._limits = given.limits(engine.limits_of(self._arguments["mode"])) if given.bounds else None
+        self._resume = partial(engine.resume, model=self._arguments.get("model"))
         self._documented = ""
         self._open: Result | None = None
         self._code = io.OK
@@ -140,7 +120,7 @@ class Chat:
         with suppress(EOFError):
             if (left := self._begin()) is not None:
                 with self._told():
-                    self._settle(partial(self._engine.resume, left, model=self._arguments.get("model")))
+                    self._settle(partial(self._resume, left))
             if first is not None:
                 with self._told():
                     self._round(first)
@@ -148,23 +128,20 @@ class Chat:
                 with self._told():
                     if not self._is_command(line):
                         self._round(line)
-        if not self._watch.quiet and (row := self._last()) is not None and row.conversation is not None:
+        row = None if self._watch.quiet else self._last()
+        if row is not None and row.conversation is not None:
             app = f" --app {shlex.quote(self._options.app)}" if self._options.app else ""
-            flags = (
-                f"{shlex.quote(row.conversation)}{journal_flag(self._engine.journal.path)}{app}{self._model}"
-            )
+            flags = f"{shlex.quote(row.conversation)}{journal_flag(self._journal.path)}{app}{self._model}"
             io.tell(f"{io.styled('go on with:', 'dim')} paor chat --conversation {flags}")
         if self._open is not None:
-            io.tell(*next_commands(self._open, self._engine.journal, self._options, None))
+            io.tell(*next_commands(self._open, self._journal, self._options, None))
             return io.WAITING
         return io.OK if self._interactive else self._code
 
     def _begin(self) -> str | None:
         """Say which conversation this is, and return the id of its last round if that has not ended."""
-        model = self._arguments.get("model") or self._engine.model
-        row, rounds = self._last(), list[RunRow]()
-        if row is not None:
-            rounds = list(self._engine.journal.conversation(self._conversation).runs)
+        model, row = self._arguments.get("model") or self._engine.model, self._last()
+        rounds = [] if row is None else list(self._journal.conversation(self._conversation).runs)
         if self._interactive:
             with suppress(ImportError):  # what is not on every platform; the rest works without
                 import readline
@@ -175,10 +152,8 @@ class Chat:
         if not self._watch.quiet:
             far = f"{io.count(len(rounds), 'round')} so far" if rounds else "new"
             hint = "; /help lists the commands, Ctrl-D ends the chat" if self._interactive else ""
-            io.tell(
-                f"conversation: {self._conversation} ({far}){hint}",
-                *([OFFLINE] if model.name == "offline" else []),
-            )
+            io.tell(f"conversation: {self._conversation} ({far}){hint}")
+            io.tell(*([OFFLINE] if model.name == "offline" else []))
         if row is None or row.status in ENDED:
             return None
         if row.driver is not None:
@@ -187,8 +162,8 @@ class Chat:
 
     def _last(self) -> RunRow | None:
         """Return the run that the next round follows, None before the first."""
-        newest = self._engine.journal.reader.newest_round(self._conversation) or self._after
-        return self._engine.journal.run(newest) if newest else None
+        newest = self._journal.reader.newest_round(self._conversation) or self._after
+        return self._journal.run(newest) if newest else None
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -200,29 +175,19 @@ class Chat:
                 raise
             io.tell_error(str(error))
 
-    # -- what comes in ---------------------------------------------------------------------------------------------
-
     def _line(self, prompt: str) -> str:
         """Return the next line that is not blank; raise `EOFError` at the end of input."""
         while True:
-            if self._interactive:
-                try:
-                    line = input(prompt)
-                except EOFError:
-                    io.tell("")
-                    raise
-            else:
-                data = sys.stdin.buffer.readline(TEXT_BYTES_MAX + 1)
-                if not data:
-                    raise EOFError
-                if len(data) > TEXT_BYTES_MAX:
-                    raise UsageError(f"standard input: a line of more than {TEXT_BYTES_MAX:,} bytes")
-                try:
-                    line = data.decode("utf-8-sig").rstrip("\r\n")
-                except UnicodeDecodeError:
-                    raise UsageError("standard input is not UTF-8 text") from None
+            line = self._typed(prompt) if self._interactive else _input_line()
             if line.strip():
                 return line
+
+    def _typed(self, prompt: str) -> str:
+        try:
+            return input(prompt)
+        except EOFError:
+            io.tell("")
+            raise
 
     def _message(self) -> str | None:
         """Return the next message or command, None when Ctrl-C was pressed twice; raise `EOFError` at the end of input."""
@@ -245,19 +210,20 @@ class Chat:
             io.say(*(f"{command:<12}{meaning}" for command, meaning in HELP.items()), *HELP_NOTES)
             return True
         if name not in ("show", "why", "undo") or (argument and name != "why"):
+            known = f"no such command, there are {', '.join(HELP)}"
             raise UsageError(
-                f"{line.strip()}: no such command, there are {', '.join(HELP)}; a message begins with a space if it has to begin with /"
+                f"{line.strip()}: {known}; a message begins with a space if it has to begin with /"
             )
         if (row := self._last()) is None:
             raise UsageError(f"/{name}: there is no round yet")
         if name == "undo":
             self._undo(row)
         elif name == "show":
-            show_run(self._engine.journal, row)
+            show_run(self._journal, row)
         else:
             if argument and not argument.isdecimal():
                 raise UsageError(f"/why {argument}: expected the number of a row, such as /why 2")
-            found_why = explain(self._engine.journal, row.run_id, int(argument) if argument else None)
+            found_why = explain(self._journal, row.run_id, int(argument) if argument else None)
             io.say_either(found_why.wire(), explanation(found_why))
         return True
 
@@ -265,18 +231,16 @@ class Chat:
         """Go on from before the last round, in a conversation of its own."""
         if row.status not in ENDED:
             raise UsageError("/undo: the round has not ended; answer what it asks, or cancel it with Ctrl-C")
-        before, reader = self._conversation, self._engine.journal.reader
-        self._after = self._engine.journal.spec(row.run_id).follows
+        before = self._conversation
+        self._after = self._journal.spec(row.run_id).follows
         self._documented = "" if self._documented == row.run_id else self._documented
         number, base = 2, re.sub(r"\+\d+$", "", before)
-        while reader.newest_round(self._conversation) is not None:
+        while self._journal.reader.newest_round(self._conversation) is not None:
             self._conversation, number = f"{base}+{number}", number + 1
         io.tell(
             f"paor: the last round is taken back: this is now conversation {self._conversation}, a branch from before it;"
             f" {row.conversation or before} keeps it"
         )
-
-    # -- rounds ----------------------------------------------------------------------------------------------------
 
     def _round(self, message: str) -> None:
         """Hold one round: start its run and follow it to its end."""
@@ -303,7 +267,7 @@ class Chat:
             elif result.answer:
                 io.say(*io.answer_lines(result.answer), *([""] if self._interactive else []))
             if result.status != "done":
-                io.tell(*facts_line(result, self._engine.journal))
+                io.tell(*facts_line(result, self._journal))
         return result
 
     def _driven(self, drive: Callable[[], Result]) -> Result | None:
@@ -312,26 +276,25 @@ class Chat:
             with self._watch.shown(), redirect_stdout(sys.stderr):
                 return drive()
         except KeyboardInterrupt:
-            if not self._interactive:
-                raise
             return self._cancelled()
 
     def _cancelled(self) -> Result | None:
-        """Cancel the round that runs or waits, None for none; say which call is in doubt."""
-        row, journal = self._last(), self._engine.journal
+        """After Ctrl-C, cancel the round that runs or waits, None for none; say which call is in doubt."""
+        if not self._interactive:
+            raise KeyboardInterrupt
+        row = self._last()
         io.tell("")
         if row is None or row.status in ENDED:
             io.tell("paor: interrupted; no round was running")
             return None
-        io.tell(*doubt_lines(journal, row.run_id))
+        io.tell(*doubt_lines(self._journal, row.run_id))
         result = self._engine.cancel(row.run_id)
         io.tell("paor: the round is cancelled; the chat goes on")
         return result
 
     def _answered(self, result: Result, question: Question) -> Result | None:
         """Ask what a round waits for, and go on with the answer; Ctrl-C cancels the round."""
-        journal = self._engine.journal
-        question = open_question(journal.reader, journal.run(result.run_id)) or question
+        question = open_question(self._journal.reader, self._journal.run(result.run_id)) or question
         if io.wants_json():
             io.say_json(result.wire(), compact=True)
         else:
@@ -342,17 +305,28 @@ class Chat:
             try:
                 line = self._line("answer> ")
             except KeyboardInterrupt:
-                if not self._interactive:
-                    raise
                 return self._cancelled()
             with self._told():
                 given = None if self._is_command(line) else typed_answer(line, question)
-        resume = partial(self._engine.resume, result.run_id, model=self._arguments.get("model"))
+        resume = partial(self._resume, result.run_id)
         try:
             return self._driven(partial(resume, **given, question=question.id))
         except AlreadyAnswered as error:  # by another person, elsewhere
             io.tell_error(str(error))
             return self._driven(resume)
+
+
+def _input_line() -> str:
+    """Return the next line of standard input; raise `EOFError` at its end, and `UsageError` for what is too long or no text."""
+    data = sys.stdin.buffer.readline(TEXT_BYTES_MAX + 1)
+    if not data:
+        raise EOFError
+    if len(data) > TEXT_BYTES_MAX:
+        raise UsageError(f"standard input: a line of more than {TEXT_BYTES_MAX:,} bytes")
+    try:
+        return data.decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise UsageError("standard input is not UTF-8 text") from None
 
 
 def typed_answer(line: str, question: Question) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pprint import pformat
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import click
 
@@ -24,27 +24,33 @@ from ..support import terminal as io
 from ..support.app import engine_alone
 from ..support.journals import reading
 from ..support.json_input import standard_input, text_file
-from ..support.options import app_option, command, file_name, journal_given, option
+from ..support.options import APP, YOURS, App, command, journal_given
 
 if TYPE_CHECKING:
     from ...fsm.check.bounded_specs import Form
 
 
 @command(
-    "check",
     "paor check",
     "paor check --app shop:engine --mode react --json",
     "paor check --app shop:engine --never 'pay.* without approval'",
     "paor check --journal runs.db --always 'refund.* before mail.send'",
 )
-@app_option()
-@click.option(
-    "--mode", type=click.Choice(MODES), help="Explore the runs of one mode, or native ones; default all."
-)
-@option("--never PROPERTY...", "What no run may do: A, or A without [ever] B; repeatable.")
-@option("--always PROPERTY...", "What comes before what: B before A; repeatable.")
 def check(
-    app: str | None, mode: str | None, never: tuple[str, ...], always: tuple[str, ...], journal: str
+    app: App,
+    mode: Annotated[
+        str | None,
+        "--mode",
+        "Explore the runs of one mode, or native ones; default all.",
+        {"type": click.Choice(MODES)},
+    ],
+    never: Annotated[
+        tuple[str, ...], "--never PROPERTY", "What no run may do: A, or A without [ever] B; repeatable."
+    ],
+    always: Annotated[
+        tuple[str, ...], "--always PROPERTY", "What comes before what: B before A; repeatable."
+    ],
+    journal: str,
 ) -> int:
     """
     Check an engine: its policy, and by exhaustive exploration its machine; or the runs of a journal.
@@ -77,8 +83,8 @@ def check(
     lines = _lines(found, cases) if not found.ok else [*_proven(found, tools), *_own_lines(machine), *held]
     explored = f"{found.states:,} states and {found.edges:,} edges explored"
     notes = [f"paor check: {io.count(len(found.findings), 'finding')}; {explored}"] if not found.ok else []
-    io.say_either(data | ({"tests": cases} if cases else {}), lines, *notes)
-    return io.OK if found.ok else io.RUN_FAILED
+    data |= {"tests": cases} if cases else {}
+    return io.say_either(data, lines, *notes, code=io.OK if found.ok else io.RUN_FAILED)
 
 
 def _lines(found: Check, cases: Mapping[str, str]) -> Iterator[str]:
@@ -120,8 +126,7 @@ def _recorded(app: str | None, never: Sequence[str], always: Sequence[str], path
     else:
         lines += [f"ok  {prop.text}: {in_runs}" for prop in held]
     data = {"ok": not broken, "runs": len(runs), "broken": broken, "erased": unknown}
-    io.say_either(data, lines, *notes)
-    return io.RUN_FAILED if broken else io.OK
+    return io.say_either(data, lines, *notes, code=io.RUN_FAILED if broken else io.OK)
 
 
 def _test_of(app: str | None, finding: Finding) -> str:
@@ -206,17 +211,16 @@ BYTES_MAX = 4 * CHARS_MAX
 
 
 @command(
-    "validate",
     "paor validate plan.yaml",
     "paor validate - --kind plan --json",
     "paor validate flow.yaml --app shop:engine",
 )
-@click.argument("file", callback=file_name)
-@click.option(
-    "--kind", type=click.Choice(["plan", "workflow"]), help="Of the file; by default its keys decide."
-)
-@app_option("Check against its tools.")
-def validate(file: str, kind: Kind | None, app: str | None, journal: str) -> int:
+def validate(
+    file: Annotated[str, "FILE"],
+    kind: Annotated[Kind | None, "--kind", "Of the file; by default its keys decide."],
+    app: Annotated[str | None, APP, f"Check against its tools. {YOURS}"],
+    journal: str,
+) -> int:
     """
     Check a plan or workflow file, and list every defect with its line and column.
 
@@ -237,8 +241,8 @@ def validate(file: str, kind: Kind | None, app: str | None, journal: str) -> int
     lines = [f"{shown}:{item}" for item in report.defects]
     lines += [] if errors else [f"{shown}: {_summary(report)}"]
     notes = [f"paor validate: {shown}: {io.count(errors, 'error')}"] if errors else []
-    io.say_either({"file": name, "kind": report.kind, "ok": report.ok, "defects": defects}, lines, *notes)
-    return io.USAGE if errors else io.OK
+    data = {"file": name, "kind": report.kind, "ok": report.ok, "defects": defects}
+    return io.say_either(data, lines, *notes, code=io.USAGE if errors else io.OK)
 
 
 def _summary(report: Report) -> str:

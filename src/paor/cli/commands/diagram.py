@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
-
-import click
+from typing import Annotated, Any, Literal
 
 from ...fsm.diagrams.graph import Overlay
 from ...fsm.diagrams.overlays import coverage_of, difference_of, drawn, joined, machine_walked, walk
@@ -18,10 +16,7 @@ from ..support import terminal as io
 from ..support.app import engine_alone
 from ..support.journals import find_run, reading, two_runs
 from ..support.json_input import text_file
-from ..support.options import OTHER, OUTPUT, app_option, command, option
-
-if TYPE_CHECKING:
-    from ...fsm.diagrams.overlays import Format
+from ..support.options import APP, YOURS, Other, Output, command
 
 SEVERAL = "add them up with --coverage, or compare two with: paor diagram A --diff B"
 FILE_ENDING = ".json"
@@ -29,7 +24,6 @@ FILE_ENDING = ".json"
 
 
 @command(
-    "diagram",
     "paor diagram --format svg --output machine.svg",
     "paor diagram last",
     "paor diagram --coverage all --format svg --output coverage.svg",
@@ -37,27 +31,19 @@ FILE_ENDING = ".json"
     "paor diagram last~1 --diff last",
     "paor diagram --app shop:engine --format svg --output shop.svg",
 )
-@click.argument("names", metavar="[RUN]...", nargs=-1)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["mermaid", "dot", "svg", "json"]),
-    default="mermaid",
-    help="Default mermaid; json: the machine as data, see Machine.to_dict.",
-)
-@option("--coverage", "What the RUNs have covered of the machine.", "covers")
-@option("--diff B", "How RUN and the run B differ.", "second")
-@app_option(after="Its machine is drawn.")
-@OTHER
-@OUTPUT
 def diagram(
-    names: tuple[str, ...],
-    form: str,
-    covers: bool,
-    second: str | None,
-    app: str | None,
-    other: str | None,
-    output: str | None,
+    names: Annotated[tuple[str, ...], "[RUN]..."],
+    form: Annotated[
+        Literal["mermaid", "dot", "svg", "json"],
+        "--format",
+        "Default mermaid; json: the machine as data, see Machine.to_dict.",
+        {"default": "mermaid"},
+    ],
+    covers: Annotated[bool, "--coverage", "What the RUNs have covered of the machine."],
+    second: Annotated[str | None, "--diff B", "How RUN and the run B differ."],
+    app: Annotated[str | None, APP, f"{YOURS} Its machine is drawn."],
+    other: Other,
+    output: Output,
     journal: str,
 ) -> int:
     """
@@ -74,22 +60,19 @@ def diagram(
     Exit codes: 0 drawn, 2 no such run, file or engine, or nothing to draw, 4 a row cannot be read.
     """
     of_run = bool(names) and not covers
-    for wrong, told in (
-        (covers and (second or other), "--coverage and --diff are two pictures: draw one after the other"),
+    pictures = "--coverage and --diff are two pictures: draw one after the other"
+    of_engine = "--app draws the machine of an engine: a run is drawn on the machine that it has"
+    io.unless_wrong(
+        (covers and (second or other), pictures),
         (other and not second, "--other names the journal of the run that --diff names"),
         (of_run and len(names) > 1, f"{len(names)} runs: {SEVERAL}"),
         (second and not names, "--diff needs the run to compare with: paor diagram A --diff B"),
-        (
-            app and (second or of_run),
-            "--app draws the machine of an engine: a run is drawn on the machine that it has",
-        ),
+        (app and (second or of_run), of_engine),
         (
             form == "json" and (covers or second),
             "--format json is the machine: it goes with RUN or --app alone",
         ),
-    ):
-        if wrong:
-            raise UsageError(told)
+    )
     overlay: Overlay | None = None
     machine = MACHINE
     if app is not None:
@@ -115,7 +98,7 @@ def diagram(
             output, [(json.dumps(machine.to_dict(), ensure_ascii=False, indent=2) + "\n").encode()]
         )
         return io.OK
-    text = drawn(cast("Format", form), overlay, machine)
+    text = drawn(form, overlay, machine)
     if output is not None or not io.wants_json():
         io.say_or_write(output, [text.encode()])
     if io.wants_json():
@@ -125,10 +108,9 @@ def diagram(
 
 def _coverage_overlay(names: Sequence[str], journal: str) -> tuple[Overlay, Coverage]:
     """Return the sum of the files and of the runs that are named."""
-    files = [name for name in names if name.endswith(FILE_ENDING)]
     runs = [name for name in names if not name.endswith(FILE_ENDING)]
-    found = [_from_file(name) for name in files]
-    if runs or not files:
+    found = [_from_file(name) for name in names if name.endswith(FILE_ENDING)]
+    if runs or not found:
         with reading(journal) as opened:
             everything = not runs or "all" in runs
             ids = None if everything else [find_run(opened, name).run_id for name in runs]

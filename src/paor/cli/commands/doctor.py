@@ -7,8 +7,9 @@ import platform
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from importlib import metadata
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import click
 from click.shell_completion import get_completion_class
@@ -25,9 +26,9 @@ from ...states.base.version import VERSION
 from ...tools.catalog import Catalog
 from ...tools.web.search import backend_of
 from ..support import terminal as io
-from ..support.app import EngineOptions, asked_tools, engine_alone, engine_options
+from ..support.app import EngineOptions, asked_tools, engine_alone
 from ..support.journals import reading
-from ..support.options import command, option
+from ..support.options import command
 
 VARIABLES = {
     "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL"),
@@ -36,20 +37,11 @@ VARIABLES = {
 QUESTION = "Reply with the one word: ready"
 SQLITE_NEEDED = (3, 38, 0)
 """The first with the operators ``->`` and ``->>``, which the views of a journal use."""
-SHELLS = ("bash", "zsh", "fish")
 MARKS = {"ok": ("ok", "good"), "missing": ("--", "warn"), "bad": ("no", "bad")}
 
 
 class DoctorFinding(NamedTuple):
-    """
-    One thing that was looked at.
-
-    Attributes:
-        name: Of the thing.
-        state: ``ok``, ``missing`` (optional, not there) or ``bad`` (paor cannot work).
-        text: What is there, or what to do.
-        code: Exit code when it is bad.
-    """
+    """One thing that was looked at: ``ok``, ``missing`` (optional, not there) or ``bad`` (paor cannot work), then with an exit code."""
 
     name: str
     state: str
@@ -57,8 +49,7 @@ class DoctorFinding(NamedTuple):
     code: int = io.USAGE
 
 
-@command("tools", "paor tools", "paor tools --app shop:engine --json")
-@engine_options
+@command("paor tools", "paor tools --app shop:engine --json")
 def tools(options: EngineOptions) -> int:
     """
     List the tools that a run can use, as a model sees them: names and parameter names.
@@ -81,12 +72,12 @@ def _tool_lines(catalog: Catalog) -> Iterator[str]:
         yield from (io.styled(f"    {line}", "dim") for line in io.folded(about, io.width() - 4))
 
 
-@command(
-    "doctor", "paor doctor", "paor doctor --journal runs.db --json", "paor doctor --ask --model openai:NAME"
-)
-@option("--model M", "Check this model instead of the one that a run would use.")
-@option("--ask", "Also ask the model one question of a few tokens; may cost money.")
-def doctor(model: str | None, ask: bool, journal: str) -> int:
+@command("paor doctor", "paor doctor --journal runs.db --json", "paor doctor --ask --model openai:NAME")
+def doctor(
+    model: Annotated[str | None, "--model M", "Check this model instead of the one that a run would use."],
+    ask: Annotated[bool, "--ask", "Also ask the model one question of a few tokens; may cost money."],
+    journal: str,
+) -> int:
     """
     Check that paor has everything it needs, and show which model a run would use.
 
@@ -98,10 +89,8 @@ def doctor(model: str | None, ask: bool, journal: str) -> int:
     code = next((item.code for item in findings if item.state == "bad"), io.OK)
     found = [{"name": item.name, "state": item.state, "text": item.text} for item in findings]
     cells: list[list[io.Cell]] = [[MARKS[item.state], item.name, item.text] for item in findings]
-    columns = [io.Column(""), io.Column(""), io.Column("", wide=True)]
-    lines = io.table(columns, cells, wrap=True, head=False)
-    io.say_either({"ok": code == io.OK, "findings": found}, lines)
-    return code
+    lines = io.table(io.columns("", "", "*"), cells, wrap=True, head=False)
+    return io.say_either({"ok": code == io.OK, "findings": found}, lines, code=code)
 
 
 def _findings(journal: str, model: str | None, *, ask: bool) -> Iterator[DoctorFinding]:
@@ -109,10 +98,9 @@ def _findings(journal: str, model: str | None, *, ask: bool) -> Iterator[DoctorF
     machine = f"{platform.python_version()} on {platform.system()} {platform.machine()}"
     yield DoctorFinding("python", "ok", machine)
     version, needed = sqlite3.sqlite_version, ".".join(map(str, SQLITE_NEEDED[:2]))
-    if sqlite3.sqlite_version_info >= SQLITE_NEEDED:
-        yield DoctorFinding("sqlite", "ok", f"{version} ({needed} or newer is needed for ->>)")
-    else:
-        yield DoctorFinding("sqlite", "bad", f"{version} is too old: {needed} or newer is needed for ->>")
+    good, least = sqlite3.sqlite_version_info >= SQLITE_NEEDED, f"{needed} or newer is needed for ->>"
+    told = f"{version} ({least})" if good else f"{version} is too old: {least}"
+    yield DoctorFinding("sqlite", "ok" if good else "bad", told)
     yield from _extras()
     yield from _providers()
     yield from _model(model, ask=ask)
@@ -136,8 +124,12 @@ def _extras() -> Iterator[DoctorFinding]:
         return
     needs = [_requirement(line) for line in about.get_all("Requires-Dist") or ()]
     for extra in sorted(set(about.get_all("Provides-Extra") or ()) - {"all", "dev", "docs"}):
-        versions = {name: _version(name) for name, marker in needs if marker == extra}
-        name, text = f"paor[{extra}]", ", ".join(f"{name} {version}" for name, version in versions.items())
+        name, versions = f"paor[{extra}]", dict[str, str | None]()
+        for package in (package for package, marker in needs if marker == extra):
+            versions[package] = None
+            with suppress(metadata.PackageNotFoundError):
+                versions[package] = metadata.version(package)
+        text = ", ".join(f"{package} {version}" for package, version in versions.items())
         if lacking := ", ".join(package for package, version in versions.items() if version is None):
             text = f'without {lacking}: pip install "{name}"'
         yield DoctorFinding(name, "missing" if lacking else "ok", text)
@@ -150,13 +142,6 @@ def _requirement(line: str) -> tuple[str, str]:
     return name[0] if name else line, extra[1] if extra else ""
 
 
-def _version(package: str) -> str | None:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def _providers() -> Iterator[DoctorFinding]:
     """Yield for each provider what the environment sets, never a value of a key, and which price list holds."""
     for provider, (*keys, address) in VARIABLES.items():
@@ -164,15 +149,14 @@ def _providers() -> Iterator[DoctorFinding]:
         try:
             if url := os.environ.get(address):
                 known.append(f"{address} is {shown_url(checked_url(url, address))}")
+            text = "; ".join(known) or f"none of {', '.join((*keys, address))} is set"
+            yield DoctorFinding(provider, "ok" if known else "missing", text)
         except UsageError as error:
             yield DoctorFinding(provider, "missing", str(error))
-            continue
-        text = "; ".join(known) or f"none of {', '.join((*keys, address))} is set"
-        yield DoctorFinding(provider, "ok" if known else "missing", text)
     try:
         prices = price_list(None)
-        text = f"{prices.origin.removeprefix('prices ')}, {len(prices.models)} models"
-        yield DoctorFinding("prices", "ok", text)
+        origin = prices.origin.removeprefix("prices ")
+        yield DoctorFinding("prices", "ok", f"{origin}, {len(prices.models)} models")
     except UsageError as error:
         yield DoctorFinding("prices", "missing", str(error))
 
@@ -229,9 +213,9 @@ def _answer(model: Model) -> DoctorFinding:
         return DoctorFinding("answer", "bad", f"{error.code}: {error.message}")
     usage = reply.usage
     tokens = f", {usage.tokens_in:,} tokens in and {usage.tokens_out:,} out" if usage is not None else ""
-    if reply.text.strip():
-        return DoctorFinding("answer", "ok", f"the model answers{tokens}")
-    return DoctorFinding("answer", "bad", f"the model answered nothing (it ended by {reply.finish}){tokens}")
+    said = bool(reply.text.strip())
+    told = "the model answers" if said else f"the model answered nothing (it ended by {reply.finish})"
+    return DoctorFinding("answer", "ok" if said else "bad", f"{told}{tokens}")
 
 
 def _journal(path: str) -> Iterator[DoctorFinding]:
@@ -260,13 +244,11 @@ LEFT = "in threads named paor-tool, until they end or their process does; proces
 
 
 @command(
-    "completion",
     "paor completion fish > ~/.config/fish/completions/paor.fish",
     'eval "$(paor completion bash)"  # in ~/.bashrc',
     'eval "$(paor completion zsh)"  # in ~/.zshrc',
 )
-@click.argument("shell", type=click.Choice(SHELLS))
-def completion(shell: str, journal: str) -> int:
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], ""]) -> int:
     """
     Print the script with which a shell completes commands and options.
     """

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import click
 
@@ -18,10 +18,10 @@ from ...fuzz.oracles.reachable_rows import parted
 from ...fuzz.repro import FOLDER, load, step_lines
 from ...fuzz.sample_engine import sample_engine
 from ...fuzz.world.engine_under_test import PROCESS
-from ...states.base.errors import MissingExtra, UsageError
+from ...states.base.errors import MissingExtra
 from ..support import terminal as io
 from ..support.app import app_of, is_machine, made_engine
-from ..support.options import app_option, command, option
+from ..support.options import APP, YOURS, command, refuse
 
 if TYPE_CHECKING:
     from ...fuzz.campaign import Found, SearchProgress
@@ -34,25 +34,31 @@ SHOWN = 8
 
 def _folder(context: click.Context, option: click.Parameter, value: str) -> str:
     """Refuse what can be no folder before a search that would be lost with it."""
-    if not value.strip():
-        raise click.UsageError("--save: expected the name of a folder")
-    if os.path.exists(value) and not os.path.isdir(value):
-        raise click.UsageError(f"--save {value}: is no folder")
+    refuse((not value.strip(), "--save: expected the name of a folder"))
+    refuse((os.path.exists(value) and not os.path.isdir(value), f"--save {value}: is no folder"))
     return value
 
 
+def _number(least: int, most: int, usual: int) -> dict[str, Any]:
+    return {"type": click.IntRange(least, most), "default": usual}
+
+
+_SAVE = {"default": FOLDER, "callback": _folder}
+
+
 @command(
-    "fuzz",
     "paor fuzz --examples 20",
     "paor fuzz --app shop:make_engine --examples 500 --seed 7",
     "paor fuzz --app shop_fuzz:ShopMachine --json",
 )
-@app_option(after="Or a subclass of EngineMachine.")
-@option("--examples N", "Default 300.", type=click.IntRange(1, 1_000_000), default=300)
-@option("--steps N", "Steps of an example; default 20.", type=click.IntRange(1, 1_000), default=20)
-@option("--seed S", "Seed of the search; default 0.", type=click.IntRange(0, 2**64 - 1), default=0)
-@option("--save FOLDER", f"Where a failing case goes; default {FOLDER}.", default=FOLDER, callback=_folder)
-def fuzz(app: str | None, examples: int, steps: int, seed: int, save: str, journal: str) -> int:
+def fuzz(
+    app: Annotated[str | None, APP, f"{YOURS} Or a subclass of EngineMachine."],
+    examples: Annotated[int, "--examples N", "Default 300.", _number(1, 1_000_000, 300)],
+    steps: Annotated[int, "--steps N", "Steps of an example; default 20.", _number(1, 1_000, 20)],
+    seed: Annotated[int, "--seed S", "Seed of the search; default 0.", _number(0, 2**64 - 1, 0)],
+    save: Annotated[str, "--save FOLDER", f"Where a failing case goes; default {FOLDER}.", _SAVE],
+    journal: str,
+) -> int:
     """
     Search for cases in which an engine goes wrong: with replies, tool outcomes, answers, crashes and clocks that
     hypothesis generates.
@@ -84,14 +90,9 @@ def fuzz(app: str | None, examples: int, steps: int, seed: int, save: str, journ
     data |= {"rows": found.rows, "seed": seed}
     if found.repro is not None:
         command = f"paor replay --repro {shlex.quote(path)}{f' --app {shlex.quote(app)}' if app else ''}"
-        data["found"] = found.repro.wire()["violated"] | {
-            "repro": path,
-            "replay": command,
-            "rows": len(found.repro.rows),
-            "steps": step_lines(found.repro),
-        }
-    io.say_either(data, _lines(data))
-    return io.RUN_FAILED if found.repro is not None else io.OK
+        more = {"rows": len(found.repro.rows), "steps": step_lines(found.repro)}
+        data["found"] = found.repro.wire()["violated"] | {"repro": path, "replay": command} | more
+    return io.say_either(data, _lines(data), code=io.RUN_FAILED if found.repro is not None else io.OK)
 
 
 def _make_of(app: str | None) -> Make | type[EngineMachine]:
@@ -129,24 +130,15 @@ def _covered(found: Found, modes: Sequence[str]) -> dict[str, Any]:
     missing, other = parted(table.missing_rows, modes)
     apart = {row.key for row in other}
     could = replace(table, rows=tuple(row for row in table.rows if row.key not in apart), own=())
-    own = [
-        {
-            "machine": one.name,
-            "rows_percent": one.rows_percent,
-            "guards_percent": one.guards_percent,
-            "never_taken": [row.name for row in one.missing_rows],
-        }
-        for one in table.own
-    ]
-    return ({"own_machines": own} if own else {}) | {
-        "families": found.families,
-        "guards_percent": could.guards_percent,
-        "requests": found.requests,
-        "rows_percent": could.rows_percent,
-        "without_success": found.without_success,
-        "never_taken": [row.name for row in missing],
-        "of_other_modes": [row.name for row in other],
-    }
+
+    def shares(table: Any, missing: Any) -> dict[str, Any]:
+        told = {"guards_percent": table.guards_percent, "rows_percent": table.rows_percent}
+        return told | {"never_taken": [row.name for row in missing]}
+
+    own = [{"machine": one.name} | shares(one, one.missing_rows) for one in table.own]
+    data = {"families": found.families, "requests": found.requests, "without_success": found.without_success}
+    data |= shares(could, missing) | {"of_other_modes": [row.name for row in other]}
+    return ({"own_machines": own} if own else {}) | data
 
 
 def _lines(data: Mapping[str, Any]) -> Iterator[str]:
@@ -167,8 +159,8 @@ def _lines(data: Mapping[str, Any]) -> Iterator[str]:
         yield from ("", f"saved   {failing['repro']}", f"replay  {failing['replay']}")
     asked = ", ".join(f"{number:,} {kind}" for kind, number in covered["requests"].items())
     near = [number for name, number in covered["families"].items() if name not in ("good", "closing")]
-    pairs = [("asked", asked or "nothing", "")]
-    pairs.append(("near misses", f"{io.count(sum(near), 'reply')} of {len(near)} families", ""))
+    missed = f"{io.count(sum(near), 'reply')} of {len(near)} families"
+    pairs = [("asked", asked or "nothing", ""), ("near misses", missed, "")]
     pairs += [("no success", f"{name}: {why}", "") for name, why in covered["without_success"].items()]
     own = covered.get("own_machines", [])
     for table in own if own and not covered["rows_percent"] else [covered, *own]:
@@ -189,15 +181,12 @@ def _names(rows: Sequence[str]) -> str:
 def replay_repro(path: str, app: str | None) -> int:
     """Take the steps of a repro file again; what it names is imported only if *app* names it, too."""
     repro = load(path)
-    if app is None and repro.app:
-        raise UsageError(
-            f"{path}: was found with --app {repro.app[:200]}; nothing that a file names is imported unless you name it"
-        )
+    unnamed = "nothing that a file names is imported unless you name it"
+    found_with = f"{path}: was found with --app {repro.app[:200]}; {unnamed}"
+    io.unless_wrong((app is None and repro.app, found_with))
     make = _make_of(app)
-    if repro.invariant == "check" and not isinstance(make, type):
-        raise UsageError(
-            f"{path}: violates the claim of an EngineMachine, so --app has to name one, not {app or 'nothing'}"
-        )
+    claim = f"violates the claim of an EngineMachine, so --app has to name one, not {app or 'nothing'}"
+    io.unless_wrong((repro.invariant == "check" and not isinstance(make, type), f"{path}: {claim}"))
     if repro.invariant == PROCESS:
         io.tell("paor replay: if nothing follows, this process has ended, too")
     with redirect_stdout(sys.stderr):  # tools are a host's own, and may print
@@ -212,5 +201,4 @@ def replay_repro(path: str, app: str | None) -> int:
     data["now"] = {"invariant": violation.invariant, "seq": violation.seq, "told": violation.told}
     word = "still fails" if violation.invariant == repro.invariant else "fails in another way"
     line = f"{io.styled(word, 'bad')}: {violation.invariant} at seq {violation.seq}"
-    io.say_either(data, [line], *io.folded(violation.told))
-    return io.DIVERGED
+    return io.say_either(data, [line], *io.folded(violation.told), code=io.DIVERGED)

@@ -1,11 +1,15 @@
-"""`paor runs` and `paor replay`."""
+"""`paor runs`, `paor replay`, `paor query`: what a journal holds."""
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any
+from io import StringIO
+from itertools import chain, count, islice
+from math import isinf
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
@@ -15,11 +19,12 @@ from ...fsm.journal.rows import RunRow
 from ...fsm.journal_api import STATUSES, Journal
 from ...fsm.replay.callers import open_question
 from ...states.base.errors import JournalDamaged, UsageError
+from ...states.base.secrets import scrubbed
 from ...states.run.labels import conversation_of, key_of, value_text
 from ...states.run.phase_names import PHASES
 from ..support import terminal as io
 from ..support.journals import ALONE, find_run, reading, short_id
-from ..support.options import METADATA, RUN, SINCE, app_option, command, option
+from ..support.options import APP, YOURS, Metadata, Run, Since, command, refuse
 from ..support.run_text import question_line
 
 if TYPE_CHECKING:
@@ -28,22 +33,34 @@ if TYPE_CHECKING:
 SHOWN = 20
 """Runs that a list for people shows by default."""
 
+CONDITIONS = {
+    "status": Annotated[
+        str | None, "--status", "Only runs with this status.", {"type": click.Choice(STATUSES)}
+    ],
+    "state": Annotated[str | None, "--state", "Only runs in this phase.", {"type": click.Choice(PHASES)}],
+    "key": Annotated[str | None, "--key TEXT", "Only the run that was started with this key."],
+    "conversation": Annotated[str | None, "--conversation ID", "Only the rounds of this conversation."],
+    "metadata": Metadata,
+    "since": Since,
+}
+
 
 @command(
-    "runs",
     "paor runs",
     "paor runs --status waiting --limit 0",
     "paor runs --metadata tenant=acme --since 7d",
     "paor runs --json --journal runs.db",
 )
-@click.option("--status", type=click.Choice(STATUSES), help="Only runs with this status.")
-@click.option("--state", type=click.Choice(PHASES), help="Only runs in this phase.")
-@option("--key TEXT", "Only the run that was started with this key.")
-@option("--conversation ID", "Only the rounds of this conversation.")
-@METADATA
-@SINCE
-@option("--limit N", f"Newest N runs, 0 for all; default {SHOWN}.", type=click.IntRange(min=0))
-def runs(limit: int | None, since: int | None, journal: str, **wanted: Any) -> int:
+def runs(
+    wanted: Annotated[dict[str, Any], CONDITIONS],
+    limit: Annotated[
+        int | None,
+        "--limit N",
+        f"Newest N runs, 0 for all; default {SHOWN}.",
+        {"type": click.IntRange(min=0)},
+    ],
+    journal: str,
+) -> int:
     """
     List the runs of a journal, newest first. With several conditions, a run must meet all of them.
 
@@ -55,7 +72,7 @@ def runs(limit: int | None, since: int | None, journal: str, **wanted: Any) -> i
     "waiting_for", the question of a run that waits, and "used": its steps, tokens, cost and time.
     """
     conversation = conversation_of(wanted["conversation"]) or None
-    wanted |= {"conversation": conversation, "key": key_of(wanted["key"]), "since": since}
+    wanted |= {"conversation": conversation, "key": key_of(wanted["key"])}
     wanted["metadata"] = {name: _meanings(value) for name, value in wanted["metadata"].items()}
     with reading(journal) as opened:
         reader = opened.reader
@@ -90,13 +107,7 @@ def _meanings(value: str) -> list[str]:
     return texts
 
 
-RUN_COLUMNS = (
-    io.Column("run"),
-    io.Column("started", from_width=io.SLIM),
-    io.Column("state"),
-    io.Column("rows", right=True),
-    io.Column("objective", wide=True),
-)
+RUN_COLUMNS = io.columns("run", "started~", "state", "rows>", "objective*")
 
 
 def _mark_of(row: RunRow) -> str:
@@ -105,9 +116,10 @@ def _mark_of(row: RunRow) -> str:
         return f"[fork at row {row.parent_seq}] "
     if (called := row.called_by) is not None:
         return f"[called by {called.run_id[:13]}] "
-    if row.task == 0:
-        return f"[workflow, round {row.round}] "
-    return f"[round {row.round}, task {row.task}] " if row.workflow_id != row.run_id else ""
+    place = f"task {row.task}" if row.task else ""
+    if row.task and row.workflow_id == row.run_id:
+        return ""
+    return f"[round {row.round}, {place}] " if place else f"[workflow, round {row.round}] "
 
 
 def _run_cells(journal: Journal, row: RunRow) -> list[io.Cell]:
@@ -126,16 +138,17 @@ def _run_cells(journal: Journal, row: RunRow) -> list[io.Cell]:
 
 
 @command(
-    "replay",
     "paor replay",
     "paor replay last",
     "paor replay 0199d2b4-6f1e --app shop:engine --json",
     "paor replay --repro .paor/repro/check-1f2e3d4c.json --app shop:engine",
 )
-@RUN
-@app_option("Compare with its prompts, schemas and policy.")
-@option("--repro FILE", "A case that paor fuzz has saved; its steps are repeated.")
-def replay(name: str | None, app: str | None, repro: str | None, journal: str) -> int:
+def replay(
+    name: Run,
+    app: Annotated[str | None, APP, f"Compare with its prompts, schemas and policy. {YOURS}"],
+    repro: Annotated[str | None, "--repro FILE", "A case that paor fuzz has saved; its steps are repeated."],
+    journal: str,
+) -> int:
     """
     Derive a run again from its recorded outcomes and compare every field with the record.
 
@@ -169,7 +182,7 @@ def replay(name: str | None, app: str | None, repro: str | None, journal: str) -
         else:
             from ..support.app import EngineOptions, engine_of
 
-            reader = stack.enter_context(EngineOptions(journal, app).looking())
+            reader = stack.enter_context(EngineOptions(journal, app=app).looking())
             engine = engine_of(app, reader)
         for row in [find_run(reader, name)] if name is not None else list(reversed(reader.runs())):
             try:
@@ -215,3 +228,104 @@ def _replay_lines(item: Replay, error: str | None) -> Iterator[str]:
     for seq, names in sorted(erased.items()):
         where = f"row {seq}" if seq >= 0 else "run"
         yield f"  {where}, not checked since it was erased: {', '.join(names)}"
+
+
+Row = tuple[Any, ...]
+
+BATCH, TABLE_MAX = 200, 1_000
+"""Rows that are read before they are written, so that memory does not grow with their number; and most of a table for people."""
+CELL_CHARS, BLOB_BYTES = 200, 32
+"""Of a text that a table shows, the rest would only be cut away; and bytes of a blob in hex: of a larger one it says the size."""
+COLUMN_CELLS = 8
+"""Cells of the narrowest column worth reading; where there is less for each, a row is shown as a list."""
+
+
+@command(
+    'paor query "SELECT run_id, status, steps, cost FROM v_runs"',
+    'paor query "SELECT * FROM v_actions WHERE error IS NOT NULL" --csv > failed.csv',
+    "paor query \"SELECT name, sql FROM sqlite_master WHERE type = 'view'\" --json",
+)
+def query(
+    sql: Annotated[str, "SQL"],
+    as_csv: Annotated[bool, "--csv", "Print CSV with a line of column names."],
+    journal: str,
+) -> None:
+    """
+    Print the rows of a SELECT, for example from the views v_runs, v_steps, v_actions, v_calls and
+    v_usage.
+
+    It can only read, also while runs go on: a statement that would write, attach a file or load code is refused before
+    it begins. In PostgreSQL it is what the role of the address may read. For people a table of at most 1,000 rows, with long texts cut and a large blob by its size. With
+    --csv and --json every row, as it is read, blobs in hex; control characters are replaced in CSV and escaped in JSON.
+    """
+    refuse((as_csv and io.wants_json(), "--csv and --json exclude each other"))
+    with reading(journal) as reader, reader.store.backend.answer(sql, BATCH) as (names, rows):
+        (_say_json if io.wants_json() else _say_csv if as_csv else _say_table)(_distinct(names), rows)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """Return column names with a number behind each that is there before, so that no value is lost in JSON."""
+    found: dict[str, None] = {}
+    for name in names:
+        numbered = (f"{name}_{number}" for number in count(2))
+        found[next(own for own in chain([name], numbered) if own not in found)] = None
+    return list(found)
+
+
+def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    while batch := list(islice(rows, BATCH)):
+        yield batch
+
+
+def _say_csv(names: Sequence[str], rows: Iterator[Row]) -> None:
+    for batch in _batches(chain([tuple(names)], rows)):
+        text = StringIO()
+        plain = scrubbed([[_plain(value) for value in row] for row in batch], io.scrubber())
+        csv.writer(text, lineterminator="\n").writerows(plain)
+        io.say_bytes(text.getvalue().encode())
+
+
+def _plain(value: Any) -> Any:
+    """Return a value for CSV: NULL is empty, a blob hex, a text without what could steer a terminal."""
+    if isinstance(value, bytes):
+        return value.hex()
+    return io.harmless(value) if isinstance(value, str) else value
+
+
+def _say_json(names: Sequence[str], rows: Iterator[Row]) -> None:
+    between = b"[\n"
+    for batch in _batches(rows):
+        data = [{name: _jsonable(value) for name, value in zip(names, row, strict=True)} for row in batch]
+        io.say_bytes(between + ",\n".join(map(io.json_text, data)).encode())
+        between = b",\n"
+    io.say_bytes(b"[\n]\n" if between == b"[\n" else b"\n]\n")
+
+
+def _jsonable(value: Any) -> Any:
+    """Return a value for JSON, which knows neither blobs nor infinite numbers."""
+    if isinstance(value, bytes):
+        return value.hex()
+    return str(value) if isinstance(value, float) and isinf(value) else value
+
+
+def _say_table(names: Sequence[str], rows: Iterator[Row]) -> None:
+    """Write rows for people: a table, or a list for each row where it has too many columns for the width."""
+    shown = [[_cell(value) for value in row] for row in islice(rows, TABLE_MAX)]
+    more = next(rows, None) is not None
+    heads = [io.one_line(name)[:CELL_CHARS] for name in names]
+    if len(heads) * (COLUMN_CELLS + 2) <= io.width():
+        io.say(*io.table([io.Column(head, wide=True, least=1) for head in heads], shown))
+    else:
+        for row in shown:
+            io.say(*io.table(io.columns("column*", "value*"), list(zip(heads, row, strict=True))), "")
+    if more:
+        io.tell(f"paor: the first {TABLE_MAX:,} rows; all of them: --csv or --json")
+    elif not shown:
+        io.tell("paor: no rows")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bytes):
+        return value.hex() if len(value) <= BLOB_BYTES else f"{len(value):,} bytes"
+    text = "" if value is None else io.harmless(str(value))
+    return text if len(text) <= CELL_CHARS else text[:CELL_CHARS] + io.CUT

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import sys
-
-import click
+from typing import Annotated
 
 from ...fsm.explain.story import RowReader, document_content, document_wire, is_given
 from ...fsm.journal.reader import damage_told
@@ -14,7 +13,7 @@ from ...fsm.journal_api import Journal
 from ...states.base.errors import UsageError
 from ..support import terminal as io
 from ..support.journals import ALONE, command_line, find_run, reading
-from ..support.options import RUN, command, option
+from ..support.options import Run, command, refuse
 from ..support.run_text import (
     call_blocks,
     head_pairs,
@@ -30,7 +29,6 @@ BEAT_S = 1.0
 
 
 @command(
-    "show",
     "paor show",
     "paor show last --row 4",
     "paor show last --steps",
@@ -38,21 +36,15 @@ BEAT_S = 1.0
     "paor show last --content round1_task1_action3_report#0",
     "paor show last --follow",
 )
-@RUN
-@option("--row SEQ", "One row: what was asked, what came back, and its guards.", "seq", type=int)
-@option("--steps", "Each action with its result, and why the model went on or stopped.")
-@option("--documents", "Its input documents and those that it produced.")
-@option("--content LABEL#POSITION|NUMBER", "Print one document as it is.")
-@option("--follow", "Print rows as they are written, until the run ends or waits.")
 def show(
-    name: str | None,
-    seq: int | None,
-    steps: bool,
-    documents: bool,
-    content: str | None,
-    follow: bool,
+    name: Run,
+    seq: Annotated[int | None, "--row SEQ", "One row: what was asked, what came back, and its guards."],
+    steps: Annotated[bool, "--steps", "Each action with its result, and why the model went on or stopped."],
+    documents: Annotated[bool, "--documents", "Its input documents and those that it produced."],
+    content: Annotated[str | None, "--content LABEL#POSITION|NUMBER", "Print one document as it is."],
+    follow: Annotated[bool, "--follow", "Print rows as they are written, until the run ends or waits."],
     journal: str,
-) -> int:
+) -> None:
     """
     Show what a run did: a summary, its calls, then every transition with what decided it.
 
@@ -61,8 +53,8 @@ def show(
 
     RUN is an id, an unambiguous start of one, or "last"; without it the newest run.
     """
-    if sum((seq is not None, steps, documents, content is not None, follow)) > 1:
-        raise click.UsageError("--row, --steps, --documents, --content and --follow exclude each other")
+    several = sum((seq is not None, steps, documents, content is not None, follow)) > 1
+    refuse((several, "--row, --steps, --documents, --content and --follow exclude each other"))
     with reading(journal) as reader:
         row = find_run(reader, name)
         if seq is not None:
@@ -81,7 +73,6 @@ def show(
             asyncio.run(_follow(reader, row))
         else:
             show_run(reader, row)
-    return io.OK
 
 
 def show_run(journal: Journal, row: RunRow) -> None:
@@ -160,8 +151,7 @@ async def _follow(journal: Journal, row: RunRow) -> None:
 
 
 def _documents(journal: Journal, row: RunRow) -> None:
-    documents = journal.documents(row.run_id)
-    short = io.width() < io.NARROW
+    documents, short = journal.documents(row.run_id), io.width() < io.NARROW
     cells: list[list[io.Cell]] = [
         [
             (str(item.number), "dim"),
@@ -175,18 +165,11 @@ def _documents(journal: Journal, row: RunRow) -> None:
     ]
     note = f"{io.styled('print one:', 'dim')} {command_line('show', journal, row.run_id)} --content NUMBER"
     note = note if documents else f"run {row.run_id} has no documents"
-    lines = io.table(DOCUMENT_COLUMNS, cells) if documents else ()
+    columns = io.columns("#>", "~", "reference", "type", "size>", "name*")
+    lines = io.table(columns, cells) if documents else ()
     io.say_either([document_wire(document) for document in documents], lines, note)
 
 
-DOCUMENT_COLUMNS = (
-    io.Column("#", right=True),
-    io.Column("", from_width=io.SLIM),
-    io.Column("reference"),
-    io.Column("type"),
-    io.Column("size", right=True),
-    io.Column("name", wide=True),
-)
 OFFICE = {"wordprocessingml": "docx", "spreadsheetml": "xlsx", "presentationml": "pptx"}
 
 
@@ -198,14 +181,14 @@ def _kind(mime: str) -> str:
 
 def _content(journal: Journal, row: RunRow, wanted: str) -> None:
     """Print one document: as it is into a file or pipe, made harmless on a terminal."""
-    documents = journal.documents(row.run_id)
     label, mark, position = wanted.removeprefix("docItem:").removeprefix("docList:").partition("#")
-    if not mark and wanted.isascii() and wanted.isdigit():
-        found = [item for item in documents if str(item.number) == wanted]
-    else:
-        found = [
-            item for item in documents if item.label == label and (not mark or str(item.position) == position)
-        ]
+    numbered = not mark and wanted.isascii() and wanted.isdigit()
+    found = [
+        item
+        for item in journal.documents(row.run_id)
+        if (str(item.number) == wanted if numbered else item.label == label)
+        and (not mark or str(item.position) == position)
+    ]
     if len(found) > 1:
         raise UsageError(f"{wanted}: there are {len(found)} documents under it; add #0 to #{len(found) - 1}")
     if not found:

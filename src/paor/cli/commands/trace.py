@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from typing import Annotated
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
-
-import click
 
 from ...otel.content import content_wanted
 from ...otel.otlp_json import json_lines
@@ -17,25 +16,30 @@ from ...otel.span import Span
 from ...states.base.errors import UsageError
 from ..support import terminal as io
 from ..support.journals import find_run, reading
-from ..support.options import ALL, RUN, command, keep_journals, option
+from ..support.options import KEPT, Everything, Run, command, refuse
 
 CONNECT_S = 5.0
 """Seconds to wait for a receiver that does not answer at all."""
 
 
 @command(
-    "trace",
     "paor trace last --otlp http://localhost:4318",
     "paor trace 0199d2b4-6f1e --output run.otlp.jsonl",
     "paor trace --all --output - > runs.otlp.jsonl",
 )
-@RUN
-@option("--otlp URL", "Send to this receiver by OTLP over HTTP; /v1/traces is added if it has no path.")
-@option("--output FILE", "Write OTLP JSON lines there; - is standard output.", callback=keep_journals)
-@ALL
-@option("--content", "With prompts, replies, arguments, results and answers.")
 def trace(
-    name: str | None, otlp: str | None, output: str | None, everything: bool, content: bool, journal: str
+    name: Run,
+    otlp: Annotated[
+        str | None,
+        "--otlp URL",
+        "Send to this receiver by OTLP over HTTP; /v1/traces is added if it has no path.",
+    ],
+    output: Annotated[
+        str | None, "--output FILE", "Write OTLP JSON lines there; - is standard output.", KEPT
+    ],
+    everything: Everything,
+    content: Annotated[bool, "--content", "With prompts, replies, arguments, results and answers."],
+    journal: str,
 ) -> int:
     """
     Send runs as traces of OpenTelemetry, or write them to a file.
@@ -48,10 +52,10 @@ def trace(
     Exit codes: 0 sent or written, 2 no such run, an address that is none, no paor[otel], or a receiver that does not take it,
     4 a row cannot be read.
     """
-    if (otlp is None) == (output is None):
-        raise click.UsageError("give either --otlp URL or --output FILE")
-    if everything and name is not None:
-        raise click.UsageError("--all goes without RUN")
+    refuse(
+        ((otlp is None) == (output is None), "give either --otlp URL or --output FILE"),
+        (everything and name is not None, "--all goes without RUN"),
+    )
     sent, traces = 0, set[str]()
     with reading(journal) as opened, opened.snapshot() as still:
         ids = still.index.ids() if everything else runs_of_trace(still, find_run(opened, name).run_id)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 from ...fsm.journal.postgres.address import shown
 from ...fsm.verify.heads import BYTES_MAX, ORIGIN, Checkpoint, Head, origin_of, private_key, read
@@ -12,18 +13,21 @@ from ...fsm.verify.verify import Defect
 from ...states.base.errors import JournalDamaged, UsageError
 from ..support import terminal as io
 from ..support.journals import reading
-from ..support.options import OUTPUT, command, option
+from ..support.options import Output, command
 
 
 @command(
-    "verify",
     "paor verify",
     "paor verify --heads heads.txt --public-key key.pub.pem",
     "paor verify --journal runs.db --json",
 )
-@option("--heads FILE", "Earlier heads (paor heads): each must still be in its chain.")
-@option("--public-key PEM", "The key by which the heads must be signed.")
-def verify(heads: str | None, public_key: str | None, journal: str) -> int:
+def verify(
+    heads: Annotated[
+        str | None, "--heads FILE", "Earlier heads (paor heads): each must still be in its chain."
+    ],
+    public_key: Annotated[str | None, "--public-key PEM", "The key by which the heads must be signed."],
+    journal: str,
+) -> int:
     """
     Check a whole journal: every hash, payload digest and derived column of every run.
 
@@ -56,8 +60,8 @@ def verify(heads: str | None, public_key: str | None, journal: str) -> int:
     lines = [io.one_line(str(item)) for item in defects] or [f"{io.styled('ok', 'good')}  {counts}: {holds}"]
     notes = [io.styled(f"{shown(journal)}: {io.count(len(defects), 'defect')}", "bad")] if defects else []
     notes += [io.one_line(f"not checked: {item}") for item in unchecked]
-    io.say_either(data | ({"unchecked": unchecked} if unchecked else {}), lines, *notes)
-    return io.DAMAGED if defects else io.OK
+    data |= {"unchecked": unchecked} if unchecked else {}
+    return io.say_either(data, lines, *notes, code=io.DAMAGED if defects else io.OK)
 
 
 def _heads(file: str | None, key: str | None) -> list[Head]:
@@ -74,14 +78,16 @@ def _heads(file: str | None, key: str | None) -> list[Head]:
 
 
 @command(
-    "heads",
-    "paor heads --output heads.txt",
-    "paor heads --sign key.pem --origin example.com/runs --output heads.txt",
+    "paor heads --output heads.txt", "paor heads --sign key.pem --origin example.com/runs --output heads.txt"
 )
-@option("--sign PEM", "Sign them with this Ed25519 key (PKCS 8).")
-@option("--origin NAME", f"Whose they are, and the name of the key; default {ORIGIN}.")
-@OUTPUT
-def heads(sign: str | None, origin: str | None, output: str | None, journal: str) -> int:
+def heads(
+    sign: Annotated[str | None, "--sign PEM", "Sign them with this Ed25519 key (PKCS 8)."],
+    origin: Annotated[
+        str | None, "--origin NAME", f"Whose they are, and the name of the key; default {ORIGIN}."
+    ],
+    output: Output,
+    journal: str,
+) -> int:
     """
     Write where every run ends, signed, to be kept where nobody who can write the journal can change it.
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 from logging import LogRecord
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
@@ -16,49 +16,45 @@ from ...fsm.engine import Engine
 from ...fsm.journal.run_queue import RunQueue
 from ...fsm.lifecycle.options import ResumeOptions
 from ...fsm.runtime.events import Event, RunEnded, RunStarted
-from ...states.base.errors import UsageError
 from ...worker.base import BaseWorker
 from ...worker.driving import Options
 from ...worker.worker import ATTEMPTS, Worker
 from ..support import terminal as io
-from ..support.app import EngineOptions, engine_options
+from ..support.app import EngineOptions
+from ..support.driving import why_of
 from ..support.journals import find_run
-from ..support.options import ACCEPT, QUIET, command, option
-from ..support.outcome import why_of
+from ..support.options import Accept, Quiet, command
 
 LOGGERS = ("paor.worker", "paor.temporal", "temporalio")
 """Whose warnings are shown, a line each."""
 
+_COUNT = {"type": click.IntRange(1, 1000)}
+_ATTEMPTS = (
+    f"Times that a run is taken up without getting further before it is held back.  [default: {ATTEMPTS}]"
+)
+
 
 @command(
-    "worker",
     "paor worker --app shop:engine",
     "paor worker --app shop:engine --journal postgresql://paor@db/agents --concurrency 16",
     "paor worker --app shop:engine --journal postgresql://paor@db/agents --temporal",
     "paor worker --list --json",
 )
-@option("--concurrency N", "Runs at a time.", type=click.IntRange(1, 1000), default=4, show_default=True)
-@option(
-    "--attempts N",
-    f"Times that a run is taken up without getting further before it is held back.  [default: {ATTEMPTS}]",
-    type=click.IntRange(1, 1000),
-)
-@ACCEPT
-@option("--temporal", "Have Temporal place the runs; its own settings say where it is.")
-@option("--until-idle", "End once no run is left but those that wait for a person.")
-@option("--list", "List the runs in the queue, and drive none.", "listing")
-@option("--release RUN", "Have a run that was held back come up again, and drive none.")
-@QUIET
-@engine_options
 def worker(
-    concurrency: int,
-    attempts: int | None,
-    accept_changes: bool,
-    temporal: bool,
-    until_idle: bool,
-    listing: bool,
-    release: str | None,
-    quiet: bool,
+    concurrency: Annotated[
+        int, "--concurrency N", "Runs at a time.", _COUNT | {"default": 4, "show_default": True}
+    ],
+    attempts: Annotated[int | None, "--attempts N", _ATTEMPTS, _COUNT],
+    accept_changes: Accept,
+    temporal: Annotated[
+        bool, "--temporal", "Have Temporal place the runs; its own settings say where it is."
+    ],
+    until_idle: Annotated[bool, "--until-idle", "End once no run is left but those that wait for a person."],
+    listing: Annotated[bool, "--list", "List the runs in the queue, and drive none."],
+    release: Annotated[
+        str | None, "--release RUN", "Have a run that was held back come up again, and drive none."
+    ],
+    quiet: Quiet,
     options: EngineOptions,
 ) -> int:
     """
@@ -75,19 +71,18 @@ def worker(
     if release is not None:
         with options.driving() as engine:
             row, queue = find_run(engine.journal, release), RunQueue(engine.journal.store.backend)
-            if row.status == "done" or not queue.has(row.run):
-                raise UsageError(
-                    f"run {row.run_id} is in no queue: it was not submitted, or it has ended; see: paor show {row.run_id}"
-                )
+            gone = "it was not submitted, or it has ended"
+            told = f"run {row.run_id} is in no queue: {gone}; see: paor show {row.run_id}"
+            io.unless_wrong((row.status == "done" or not queue.has(row.run), told))
             queue.release(row.run)
         return io.say_either({"released": row.run_id}, [f"run {row.run_id}  comes up again"])
     if listing:
         return _list(options)
-    for name, is_given in (("--until-idle", until_idle), ("--attempts", attempts is not None)):
-        if temporal and is_given:
-            raise UsageError(
-                f"{name} is not for --temporal, which knows alone what comes next, and how often"
-            )
+    alone = "is not for --temporal, which knows alone what comes next, and how often"
+    io.unless_wrong(
+        (temporal and until_idle, f"--until-idle {alone}"),
+        (temporal and attempts is not None, f"--attempts {alone}"),
+    )
     with (
         options.tools() as tools,
         options.driving(tools, hooks=() if quiet else (_told,)) as engine,
@@ -96,19 +91,16 @@ def worker(
         given: ResumeOptions = {"accept_changes": accept_changes}
         with redirect_stdout(sys.stderr):
             if temporal:
-                name, driven = asyncio.run(_placed(engine, concurrency, lambda row: given, quiet=quiet))
+                work = _placed(engine, concurrency, lambda row: given, quiet=quiet)
             else:
-                drives = Worker(
-                    engine, concurrency=concurrency, attempts=attempts or ATTEMPTS, options=lambda row: given
-                )
-                name, driven = asyncio.run(_run(drives, drives.run(until_idle=until_idle), quiet=quiet))
+                most = attempts or ATTEMPTS
+                drives = Worker(engine, concurrency=concurrency, attempts=most, options=lambda row: given)
+                work = _run(drives, drives.run(until_idle=until_idle), quiet=quiet)
+            name, driven = asyncio.run(work)
         held = [row.run_id for row in RunQueue(engine.journal.store.backend).rows() if row.ready_at is None]
-        notes = (
-            [] if quiet else [f"worker {name}: {io.count(driven, 'run')} driven to an end or to a question"]
-        )
-        notes += (
-            [f"{io.count(len(held), 'run')} held back; which and why: paor worker --list"] if held else []
-        )
+        drove = f"worker {name}: {io.count(driven, 'run')} driven to an end or to a question"
+        held_back = f"{io.count(len(held), 'run')} held back; which and why: paor worker --list"
+        notes = [*([] if quiet else [drove]), *([held_back] if held else [])]
         return io.say_either({"worker": name, "driven": driven, "held_back": held}, (), *notes)
 
 
@@ -140,9 +132,7 @@ def _list(options: EngineOptions) -> int:
         if row.ready_at is not None:
             ready = "now" if row.ready_at <= now else f"in {(row.ready_at - now) / 1e6:,.0f} s"
         cells.append([row.run_id, ready, str(row.attempts), row.worker or "", row.reason or ""])
-    columns = [
-        io.Column(head, right=head == "attempts") for head in ("run", "ready", "attempts", "worker", "why")
-    ]
+    columns = io.columns("run", "ready", "attempts>", "worker", "why")
     lines = io.table(columns, cells) if cells else ["the queue is empty"]
     return io.say_either([row._asdict() for row in rows], lines)
 

@@ -8,10 +8,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stdout
-from dataclasses import dataclass, fields
-from functools import cached_property, wraps
+from dataclasses import dataclass
+from functools import cached_property
 from operator import attrgetter
-from typing import Any
+from typing import Annotated
 
 import click
 
@@ -29,87 +29,7 @@ from ...tools.tool import Tool
 from . import terminal as io
 from .journals import busy_timeout_s, reading
 from .json_input import json_value, text_file
-from .options import app_option, file_name, journal_given, option, several
-
-
-@contextmanager
-def mcp_offered(
-    servers: Sequence[str], env: Sequence[str], headers: Sequence[str], *, trust: bool
-) -> Iterator[tuple[Tool, ...]]:
-    """
-    Connect to the servers and yield their tools; the connections end with the block.
-
-    Args:
-        servers: Commands and URLs.
-        env: Names of variables that the one command is given.
-        headers: ``NAME=VARIABLE``: headers of the one URL, with the variables that hold their values.
-        trust: Whether the servers' own hints on effects count.
-
-    Raises:
-        MissingExtra: The extra is not installed.
-        UsageError: The options do not fit together, or a server cannot be used.
-    """
-    urls = sum(_is_url(target) for target in servers)
-    if env and len(servers) - urls != 1:
-        raise UsageError("--mcp-env comes with one --mcp command: no server gets another one's secrets")
-    if headers and urls != 1:
-        raise UsageError("--mcp-header comes with one --mcp URL: no server gets another one's secrets")
-    if trust and not servers:
-        raise UsageError("--mcp-trust comes with --mcp")
-    if not servers:
-        yield ()
-        return
-    from ...tools.mcp.toolset import McpServer
-
-    variables = dict(map(_header, headers))
-    offered: list[Tool] = []
-    prefixes: set[str] = set()
-    with ExitStack() as stack:
-        for target in servers:
-            if _is_url(target):
-                secrets = {"headers": {name: _variable(at, "--mcp-header") for name, at in variables.items()}}
-            else:
-                secrets = {"env": {name: _variable(name, "--mcp-env") for name in env}}
-            try:
-                server = stack.enter_context(McpServer(target, trust_annotations=trust, **secrets))
-                tools = server.tools()
-                first, number = server.prefix, 2
-                while server.prefix.lower() in prefixes:
-                    tools = server.rename(f"{first}_{number}")
-                    number += 1
-            except ToolError as error:
-                raise UsageError(f"--mcp {io.one_line(target)}: {error}") from None
-            except UsageError as error:
-                words = str(error).removeprefix("McpServer: ")
-                if words == str(error):
-                    raise
-                raise UsageError(f"--mcp {io.one_line(target)!a}: {words}") from None
-            prefixes.add(server.prefix.lower())
-            offered += tools
-            for name, why in server.skipped.items():
-                left_out = f"the tool {io.one_line(name)} is left out: {io.one_line(why)}"
-                io.tell(f"paor: --mcp {server.prefix}: {left_out}")
-        yield tuple(offered)
-
-
-def _is_url(target: str) -> bool:
-    return target.lower().startswith(("http://", "https://"))
-
-
-def _header(given: str) -> tuple[str, str]:
-    name, _, variable = given.partition("=")
-    if not (name and variable):
-        expected = "expected NAME=VARIABLE, such as Authorization=MY_TOKEN"
-        raise UsageError(f"--mcp-header {io.one_line(name)}: {expected}")
-    return name, variable
-
-
-def _variable(name: str, option: str) -> str:
-    value = os.environ.get(name)
-    if value is None:
-        raise UsageError(f"{option} {io.one_line(name)}: there is no such variable in the environment")
-    return value
-
+from .options import App, file_name, journal_given
 
 Factory = Callable[[Journal], object]
 
@@ -129,9 +49,8 @@ def app_of(app: str) -> Engine | Factory:
         raise UsageError(f"--app {app}: {module_name} has no {name}") from None
     if isinstance(found, Engine) or callable(found):
         return found
-    raise UsageError(
-        f"--app {app}: is of type {type(found).__name__}, expected an Engine or a function f(journal)"
-    )
+    kind = type(found).__name__
+    raise UsageError(f"--app {app}: is of type {kind}, expected an Engine or a function f(journal)")
 
 
 @contextmanager
@@ -181,32 +100,23 @@ def engine_alone(app: str | None) -> Iterator[Engine]:
         yield engine_of(app, nowhere) if app is not None else Engine("offline", journal=nowhere)
 
 
-def asked_tools(app: str | None, *, web: bool, enrich: bool = False) -> tuple[Tool, ...]:
-    """
-    Return the tools beside the built-in ones: those of the web where they are asked for.
+def policy_of(data: object, where: str) -> Policy:
+    """Return a policy that is given as JSON *data*; raise `UsageError` that says *where* for one that cannot be used."""
+    if not isinstance(data, dict):
+        raise UsageError(f'{where}: expected an object such as {{"deny": ["web.*"]}}')
+    try:
+        return Policy(**data)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
 
-    Raises:
-        UsageError: With *app*, which brings its own, or to be enriched without being asked for.
-        MissingExtra: They are not installed.
-    """
-    if not web:
-        if enrich:
-            raise UsageError("--enrich goes with --web: it is about the pages that these tools find")
-        return ()
-    if app is not None:
-        raise UsageError("--web goes without --app: an app's engine has tools of its own, see web_tools()")
-    from ...tools.web.tools import web_tools
 
-    return web_tools(enrich=enrich)
+def _policy_file(context: click.Context, option: click.Parameter, file: str | None) -> Policy | None:
+    file = file_name(context, option, file)
+    return None if file is None else policy_of(json_value(text_file(file), file), file)
 
 
 class _JournalWhenUsed(Journal):
-    """
-    A journal that is opened when it is first used, so that a host's function which has one of its own leaves no file.
-
-    Args:
-        path, durability, read_only: See `Journal`.
-    """
+    """A journal that is opened when it is first used, so that a host's function which has one of its own leaves no file."""
 
     def __init__(self, path: str, durability: Durability = "full", *, read_only: bool = False) -> None:
         self._given = path, durability, read_only
@@ -230,30 +140,27 @@ class _JournalWhenUsed(Journal):
             super().close()
 
 
+_WEB = "Offer web.search, web.scrape and web.crawl; the network is used only with this."
+_ENRICH = "With --web: put the pages first that fit best, with their key points and names."
+_POLICY = "What may be called, as JSON: the fields of Policy."
+_MCP = "Tools of an MCP server; a command runs without a shell; repeatable."
+
+
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """
-    The options that say with which engine a command works.
-
-    Attributes:
-        journal: Path of the journal; an engine with a journal of its own keeps that, also one that a function made.
-        app: ``MODULE:ENGINE``, or None for an engine with the built-in tools.
-        web: Whether that one has the web tools too.
-        enrich: Whether these say which pages fit best, and what is in them.
-        policy: What that engine allows; None without one.
-        mcp: MCP servers whose tools it has: commands and URLs.
-        mcp_env, mcp_header, mcp_trust: See `mcp_offered`.
-    """
+    """With which engine a command works; one that has a journal of its own keeps that, also one that a function made."""
 
     journal: str
-    app: str | None = None
-    web: bool = False
-    enrich: bool = False
-    policy: Policy | None = None
-    mcp: tuple[str, ...] = ()
-    mcp_env: tuple[str, ...] = ()
-    mcp_header: tuple[str, ...] = ()
-    mcp_trust: bool = False
+    web: Annotated[bool, "--web", _WEB] = False
+    enrich: Annotated[bool, "--enrich", _ENRICH] = False
+    policy: Annotated[Policy | None, "--policy FILE", _POLICY, {"callback": _policy_file}] = None
+    mcp: Annotated[tuple[str, ...], "--mcp COMMAND|URL", _MCP] = ()
+    mcp_env: Annotated[tuple[str, ...], "--mcp-env NAME", "Environment variable to pass to the command."] = ()
+    mcp_header: Annotated[
+        tuple[str, ...], "--mcp-header NAME=VARIABLE", "Header for the URL, with a variable's value."
+    ] = ()
+    mcp_trust: Annotated[bool, "--mcp-trust", "Trust the servers' hints about the effects of tools."] = False
+    app: App = None
 
     @contextmanager
     def looking(self) -> Iterator[Journal]:
@@ -270,18 +177,10 @@ class EngineOptions:
 
     @contextmanager
     def tools(self) -> Iterator[tuple[Tool, ...]]:
-        """
-        Give the tools that are asked for beside the built-in ones; servers are connected until the block ends.
-
-        Raises:
-            MissingExtra: What they need is not installed.
-            UsageError: They are asked for together with an app, or cannot be used.
-        """
-        if self.app is not None and self.mcp:
-            raise UsageError(
-                "--mcp goes without --app: an app's engine has tools of its own, see mcp_tools()"
-            )
-        with mcp_offered(self.mcp, self.mcp_env, self.mcp_header, trust=self.mcp_trust) as offered:
+        """Give the tools that are asked for beside the built-in ones; servers are connected until the block ends."""
+        own = "an app's engine has tools of its own, see mcp_tools()"
+        io.unless_wrong((self.app is not None and self.mcp, f"--mcp goes without --app: {own}"))
+        with _mcp_offered(self) as offered:
             yield (*asked_tools(self.app, web=self.web, enrich=self.enrich), *offered)
 
     @contextmanager
@@ -293,40 +192,26 @@ class EngineOptions:
         model: Model | str | None = None,
         hooks: Sequence[Callable[[Event], None]] = (),
     ) -> Iterator[Engine]:
-        """
-        Open the engine that drives runs: the one of the app, or one with the built-in tools and what is given here.
-
-        Raises:
-            UsageError: The app or *model* cannot be used.
-            JournalError: The journal cannot be opened or written.
-        """
-        if self.policy is not None and self.app is not None:
-            raise UsageError(
-                "--policy goes without --app: an app's engine has a policy of its own, see Engine"
-            )
+        """Open the engine that drives runs: the one of the app, or one with the built-in tools and what is given here."""
+        own = "an app's engine has a policy of its own, see Engine"
+        io.unless_wrong((self.policy and self.app is not None, f"--policy goes without --app: {own}"))
         found = self._load()
-        if isinstance(found, Engine):
-            with found:
-                found.hooks = (*found.hooks, *hooks)
-                yield found
-            return
-        with _JournalWhenUsed(self.journal, durability) as journal:
-            made = (
-                Engine(model=model, tools=tools, journal=journal, policy=self.policy)
-                if found is None
-                else self._made(found, journal)
-            )
-            with made as engine:
-                engine.hooks = (*engine.hooks, *hooks)
-                yield engine
+        with ExitStack() as stack:
+            if not isinstance(found, Engine):
+                journal = stack.enter_context(_JournalWhenUsed(self.journal, durability))
+                if found is None:
+                    found = Engine(model=model, tools=tools, journal=journal, policy=self.policy)
+                else:
+                    found = self._made(found, journal)
+            engine = stack.enter_context(found)
+            engine.hooks = (*engine.hooks, *hooks)
+            yield engine
 
     def _load(self) -> Engine | Factory | None:
-        """Return what the app is; raise `UsageError` when its own journal is not the one that was given."""
         found = app_of(self.app) if self.app is not None else None
         return self._checked(found) if isinstance(found, Engine) else found
 
     def _made(self, factory: Factory, journal: Journal) -> Engine:
-        """Return the engine that a host's function makes; one that has a journal of its own keeps that."""
         assert self.app is not None, "a function is an app"
         return self._checked(made_engine(self.app, factory, journal))
 
@@ -346,43 +231,81 @@ def _place_of(journal: str) -> str:
     return shown(journal) if is_address(journal) else os.path.realpath(journal)
 
 
-def _policy_file(context: click.Context, option: click.Parameter, file: str | None) -> Policy | None:
-    """Return the policy that a file holds; raise `UsageError` for one that cannot be used."""
-    file = file_name(context, option, file)
-    return None if file is None else policy_of(json_value(text_file(file), file), file)
+def asked_tools(app: str | None, *, web: bool, enrich: bool = False) -> tuple[Tool, ...]:
+    """Return the tools of the web where they are asked for; raise `UsageError` with *app*, which brings its own, `MissingExtra` without them."""
+    io.unless_wrong(
+        (enrich and not web, "--enrich goes with --web: it is about the pages that these tools find"),
+        (
+            web and app is not None,
+            "--web goes without --app: an app's engine has tools of its own, see web_tools()",
+        ),
+    )
+    if not web:
+        return ()
+    from ...tools.web.tools import web_tools
+
+    return web_tools(enrich=enrich)
 
 
-def policy_of(data: object, where: str) -> Policy:
-    """Return a policy that is given as JSON *data*; raise `UsageError` that says *where* for one that cannot be used."""
-    if not isinstance(data, dict):
-        raise UsageError(f'{where}: expected an object such as {{"deny": ["web.*"]}}')
-    try:
-        return Policy(**data)
-    except UsageError as error:
-        raise UsageError(f"{where}: {error}") from None
+@contextmanager
+def _mcp_offered(given: EngineOptions) -> Iterator[tuple[Tool, ...]]:
+    """Connect to the MCP servers that are *given* and yield their tools; the connections end with the block."""
+    urls, secrets = sum(map(_is_url, given.mcp)), "no server gets another one's secrets"
+    io.unless_wrong(
+        (
+            given.mcp_env and len(given.mcp) - urls != 1,
+            f"--mcp-env comes with one --mcp command: {secrets}",
+        ),
+        (given.mcp_header and urls != 1, f"--mcp-header comes with one --mcp URL: {secrets}"),
+        (given.mcp_trust and not given.mcp, "--mcp-trust comes with --mcp"),
+    )
+    if not given.mcp:
+        yield ()
+        return
+    from ...tools.mcp.toolset import McpServer
+
+    offered, prefixes = list[Tool](), set[str]()
+    headers = {name: _variable(at, "--mcp-header") for name, at in map(_header, given.mcp_header)}
+    env = {name: _variable(name, "--mcp-env") for name in given.mcp_env}
+    with ExitStack() as stack:
+        for target in given.mcp:
+            own = {"headers": headers} if _is_url(target) else {"env": env}
+            try:
+                server = stack.enter_context(McpServer(target, trust_annotations=given.mcp_trust, **own))
+                tools = server.tools()
+                first, number = server.prefix, 2
+                while server.prefix.lower() in prefixes:
+                    tools = server.rename(f"{first}_{number}")
+                    number += 1
+            except ToolError as error:
+                raise UsageError(f"--mcp {io.one_line(target)}: {error}") from None
+            except UsageError as error:
+                words = str(error).removeprefix("McpServer: ")
+                if words == str(error):
+                    raise
+                raise UsageError(f"--mcp {io.one_line(target)!a}: {words}") from None
+            prefixes.add(server.prefix.lower())
+            offered += tools
+            for name, why in server.skipped.items():
+                left_out = f"the tool {io.one_line(name)} is left out: {io.one_line(why)}"
+                io.tell(f"paor: --mcp {server.prefix}: {left_out}")
+        yield tuple(offered)
 
 
-ENGINE_FLAGS = several(
-    option("--web", "Offer web.search, web.scrape and web.crawl; the network is used only with this."),
-    option("--enrich", "With --web: put the pages first that fit best, with their key points and names."),
-    option("--policy FILE", "What may be called, as JSON: the fields of Policy.", callback=_policy_file),
-    option(
-        "--mcp COMMAND|URL...",
-        "Tools of an MCP server; a command runs without a shell; repeatable.",
-    ),
-    option("--mcp-env NAME...", "Environment variable to pass to the command."),
-    option("--mcp-header NAME=VARIABLE...", "Header for the URL, with a variable's value."),
-    option("--mcp-trust", "Trust the servers' hints about the effects of tools."),
-    app_option(),
-)
+def _is_url(target: str) -> bool:
+    return target.lower().startswith(("http://", "https://"))
 
 
-def engine_options(function: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options of `EngineOptions`, which it gets as its argument ``options``."""
+def _header(given: str) -> tuple[str, str]:
+    name, _, variable = given.partition("=")
+    if not (name and variable):
+        expected = "expected NAME=VARIABLE, such as Authorization=MY_TOKEN"
+        raise UsageError(f"--mcp-header {io.one_line(name)}: {expected}")
+    return name, variable
 
-    @wraps(function)
-    def with_options(**given: Any) -> int:
-        names = [field.name for field in fields(EngineOptions)]
-        return function(options=EngineOptions(**{name: given.pop(name) for name in names}), **given)
 
-    return ENGINE_FLAGS(with_options)
+def _variable(name: str, option: str) -> str:
+    value = os.environ.get(name)
+    if value is None:
+        raise UsageError(f"{option} {io.one_line(name)}: there is no such variable in the environment")
+    return value

@@ -1,4 +1,4 @@
-"""What `paor run` was given, by options or as JSON, checked before anything is started."""
+"""What starts a run, by options or as JSON, checked before anything is started."""
 
 from __future__ import annotations
 
@@ -9,18 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...fsm.journal.backend import DURABILITIES, Durability
-from ...fsm.lifecycle.arguments import (
-    auto_profile,
-    automatic,
-    documents_of,
-    mime_of,
-    model_of,
-    offered_tools,
-    profile_of,
-    templates_of,
-    toolbox,
-)
-from ...fsm.lifecycle.fallback import fallback_of
+from ...fsm.lifecycle import arguments as of_lifecycle
 from ...fsm.lifecycle.options import OPTIONS, run_options
 from ...fsm.lifecycle.output_type import output_schema_of
 from ...fsm.lifecycle.workflow_start import given_workflow
@@ -31,6 +20,7 @@ from ...tools.documents.convert.converter import read_bytes
 from ...tools.documents.convert.registry import DOCX
 from ...tools.documents.tools import check_documents
 from ...tools.tool import Document
+from . import terminal as io
 from .app import EngineOptions, asked_tools, policy_of
 from .json_input import BOUNDS, input_fields, json_object, json_value, standard_input, text_file
 
@@ -47,10 +37,6 @@ class RunInput:
         arguments: What `Engine.stream` takes, but the limits; the workflow read and checked, with its variables.
         bounds: Fields of `Limits` that were given.
         sources: Paths of the documents that were read from files.
-        output: Where the report goes.
-        engine: With which the run is driven.
-        durability: Of its journal.
-        tasks: Whether the objective is planned as tasks.
         model_source: Where the name of the model comes from, for people.
     """
 
@@ -70,18 +56,14 @@ class RunInput:
 
 def run_input(flags: Mapping[str, Any], options: EngineOptions, source: str | None = None) -> RunInput:
     """
-    Return what a run is started with.
+    Return what a run is started with; raise `UsageError` for what cannot be used, by name.
 
     Args:
         flags: Values of the options under the names of `FIELDS`; None or empty where an option was not given.
         options: Of the engine; the JSON can name its app, policy and web tools where these do not.
         source: ``--input``: JSON text, a file, or ``-``; an option given beside it wins.
-
-    Raises:
-        UsageError: Something that cannot be used, by name.
     """
-    stdin = [source == "-", flags.get("objective") == "-", "-" in (flags.get("documents") or ())]
-    if sum(stdin) > 1:
+    if sum((source == "-", flags.get("objective") == "-", "-" in (flags.get("documents") or ()))) > 1:
         raise UsageError("standard input (-) can be read once only")
     values = input_fields(source) if source is not None else {}
     engine = {name: getattr(options, name) for name in ("app", "web", "enrich", "policy")}
@@ -95,7 +77,7 @@ def run_input(flags: Mapping[str, Any], options: EngineOptions, source: str | No
         values["objective"] = standard_input()
     where = "from --model" if "model" in given_flags else "from --input"
     if values.get("model", "auto") == "auto":
-        variable = automatic()[1]
+        variable = of_lifecycle.automatic()[1]
         where = f"{f'from {variable}' if variable else 'no key found'}; choose another with --model"
         if values.get("app") is not None and "model" not in values:
             where = f"from --app {values['app']}"
@@ -106,9 +88,9 @@ def run_input(flags: Mapping[str, Any], options: EngineOptions, source: str | No
 
 def _read_fields(values: Mapping[str, Any], options: EngineOptions, model_source: str) -> RunInput:
     """Return the fields as what a run takes; files are read here."""
-    policy = values.get("policy")
-    policy = policy_of(policy, "policy") if isinstance(policy, dict) else policy
-    app, web, enrich = values.get("app"), values.get("web", False), values.get("enrich", False)
+    engine = {name: values[name] for name in ("app", "web", "enrich", "policy") if name in values}
+    if isinstance(policy := engine.get("policy"), dict):
+        engine["policy"] = policy_of(policy, "policy")
     known = {name: value for name, value in values.items() if name in OPTIONS}
     if "tools" in values:
         known["tools"] = [name.strip() for name in ",".join(values["tools"]).split(",") if name.strip()]
@@ -123,36 +105,28 @@ def _read_fields(values: Mapping[str, Any], options: EngineOptions, model_source
         "mode": workflow.mode(mode) if workflow is not None else mode or "react",
         "tools": read["tools"],
         "workflow": workflow,
-        "prompt_template": _template(values),
+        "prompt_template": _template(values.get("prompt_template"), values.get("prompt_template_file")),
     }
     given = RunInput(
         arguments=arguments,
         bounds={**bounds, **{name: values[name] for name in BOUNDS if name in values}},
         sources=tuple(item for item in documents if isinstance(item, str) and item != "-"),
         output=Path(values["output"]) if "output" in values else None,
-        engine=replace(options, app=app, web=web, enrich=enrich, policy=policy),
+        engine=replace(options, **engine),
         durability=values.get("durability", "full"),
         tasks=values.get("tasks", False),
         model_source=model_source,
     )
     size_max = given.limits(Limits()).document_bytes
-    arguments["documents"] = read_documents(documents, size_max, any_kind=app is not None)
+    arguments["documents"] = _read_documents(documents, size_max, any_kind=given.engine.app is not None)
     return given
 
 
-def _template(values: Mapping[str, Any]) -> str | None:
-    """
-    Return the text of the planning template, or None for the shipped one.
-
-    As JSON it is a text, and a file under ``promptTemplateFile``; one line that names a file is that file.
-    """
-    text: str | None = values.get("prompt_template")
-    file = values.get("prompt_template_file")
+def _template(text: str | None, file: str | None) -> str | None:
+    """Return the text of the planning template, None for the shipped one; one line that names a file is that file."""
     if text and "\n" not in text and len(text) < 1000 and "\0" not in text and Path(text).is_file():
         file, text = text, None
-    if text or not file:
-        return text or None
-    return _template_file(file)
+    return text or (_template_file(file) if file else None)
 
 
 def _template_file(file: str) -> str:
@@ -172,19 +146,14 @@ FROM_FLAG: Mapping[str, Callable[[str], Any]] = {
 """How a flag gives what ``--input`` has as JSON, where it is not the same text."""
 
 
-def read_documents(given: Any, size_max: int, *, any_kind: bool) -> list[Document]:
+def _read_documents(given: Any, size_max: int, *, any_kind: bool) -> list[Document]:
     """
-    Read the input documents.
-
-    Args:
-        given: Paths, ``-`` for standard input, or ``{"name": ..., "content": ...}`` objects.
-        size_max: Bytes of one document.
-        any_kind: A host's tools may read kinds that paor's own cannot.
+    Read paths, ``-`` for standard input, and ``{"name": ..., "content": ...}`` objects as documents.
 
     Raises:
-        UsageError: Missing, a directory, unreadable, empty, too large, or of a kind that cannot be read; by name.
+        UsageError: Missing, unreadable, empty, too large, or, but with *any_kind*, of a kind that paor's own tools cannot read; by name.
     """
-    documents = documents_of([_document(item) for item in given], size_max=size_max)
+    documents = of_lifecycle.documents_of([_document(item) for item in given], size_max=size_max)
     for document in documents:
         readable = any_kind or document.mime.startswith("text/") or document.mime in READABLE
         if isinstance(document.data, bytes) and not readable:
@@ -196,51 +165,51 @@ def read_documents(given: Any, size_max: int, *, any_kind: bool) -> list[Documen
 
 
 def _document(item: str | dict[str, Any]) -> str | Document:
-    if isinstance(item, dict):
-        name, content = item.get("name"), item.get("content")
-        if set(item) - {"name", "content", "mime"} or not (
-            isinstance(name, str) and name and isinstance(content, str)
-        ):
-            raise UsageError('documents: expected paths or objects {"name": TEXT, "content": TEXT}')
-        return Document(name, content, str(item.get("mime") or mime_of(name, content)))
     if item == "-":
         data = sys.stdin.buffer.read()
-        return Document("stdin", data, mime_of("stdin", data))
-    return item
+        return Document("stdin", data, of_lifecycle.mime_of("stdin", data))
+    if isinstance(item, str):
+        return item
+    name, content = item.get("name"), item.get("content")
+    known = not set(item) - {"name", "content", "mime"}
+    if not (known and isinstance(name, str) and name and isinstance(content, str)):
+        raise UsageError('documents: expected paths or objects {"name": TEXT, "content": TEXT}')
+    return Document(name, content, str(item.get("mime") or of_lifecycle.mime_of(name, content)))
 
 
 def _check(given: RunInput) -> None:
     """Raise `UsageError` for what would otherwise only be found after the journal was opened."""
-    arguments = given.arguments
-    engine = given.engine
-    if arguments.get("task_type") and not (engine.policy or engine.app or arguments.get("conversation")):
-        raise UsageError(
-            "--task-type is one of a policy, which says what it may call: give that with --policy FILE"
-        )
-    if not arguments["objective"].strip():
-        raise UsageError("the objective is empty: give a text, - for standard input, or --input")
-    if not all(arguments["success_criteria"]):
-        raise UsageError("a criterion is empty")
-    if arguments.get("output_type") is not None:
-        output_schema_of(arguments["output_type"])
-        if given.output is not None:
-            raise UsageError(
-                "--output writes a text, and with an output schema the answer is JSON, on standard output: leave one out"
-            )
-    mode = arguments["mode"]
-    profile = profile_of(arguments.get("profile"), arguments.get("stage"), mode=mode)
-    fallback_of(arguments.get("fallback"), mode)
-    if given.durability not in DURABILITIES:
-        raise UsageError(f"durability {given.durability!r}: expected one of {', '.join(DURABILITIES)}")
+    arguments, engine, mode = given.arguments, given.engine, given.arguments["mode"]
+    known, typed = engine.policy or engine.app or arguments.get("conversation"), arguments.get("output_type")
+    durabilities = f"expected one of {', '.join(DURABILITIES)}"
+    io.unless_wrong(
+        (
+            arguments.get("task_type") and not known,
+            "--task-type is one of a policy, which says what it may call: give that with --policy FILE",
+        ),
+        (
+            not arguments["objective"].strip(),
+            "the objective is empty: give a text, - for standard input, or --input",
+        ),
+        (not all(arguments["success_criteria"]), "a criterion is empty"),
+        (
+            typed is not None and given.output is not None,
+            "--output writes a text, and with an output schema the answer is JSON, on standard output: leave one out",
+        ),
+        (given.durability not in DURABILITIES, f"durability {given.durability!r}: {durabilities}"),
+    )
+    if typed is not None:
+        output_schema_of(typed)
+    profile = of_lifecycle.profile_of(arguments.get("profile"), arguments.get("stage"), mode=mode)
     if "model" in arguments:
-        arguments["model"] = model_of(arguments["model"])
+        arguments["model"] = of_lifecycle.model_of(arguments["model"])
     if (template := arguments["prompt_template"]) is not None:
         # whether the model calls tools is not known yet: what fits a turn is taken for one
-        profile = profile or auto_profile({}, template, calls_tools=True)
-        templates_of({}, template, mode=mode, profile=profile)
+        profile = profile or of_lifecycle.auto_profile({}, template, calls_tools=True)
+        of_lifecycle.templates_of({}, template, mode=mode, profile=profile)
     if engine.app is None or engine.web:
-        tools = toolbox(asked_tools(engine.app, web=engine.web), builtins=True)
-        offered = offered_tools(tools, arguments["tools"])
+        tools = of_lifecycle.toolbox(asked_tools(engine.app, web=engine.web), builtins=True)
+        offered = of_lifecycle.offered_tools(tools, arguments["tools"])
         check_documents(arguments["documents"], offered)
         if arguments["workflow"] is not None:
             arguments["workflow"].tools_of_workflow(tools, offered)

@@ -18,15 +18,9 @@ from ...states.base.errors import InvalidAnswer, UsageError
 from ...states.records.questions import Question
 from . import terminal as io
 
-_SAME = {
-    "query": "objective",
-    "document": "documents",
-    "criterion": "success_criteria",
-    "criteria": "success_criteria",
-    "time_budget": "time_budget_s",
-    "tool_timeout": "tool_timeout_s",
-    "output_schema": "output_type",
-}
+_SAME = {"query": "objective", "document": "documents", "output_schema": "output_type"}
+_SAME |= {"time_budget": "time_budget_s", "tool_timeout": "tool_timeout_s"}
+_SAME |= dict.fromkeys(("criterion", "criteria"), "success_criteria")
 BOUNDS = ("max_steps", "token_budget", "time_budget_s", "tool_timeout_s")
 
 
@@ -146,18 +140,11 @@ APPROVALS = {"yes": True, "approve": True, "no": False, "deny": False}
 
 def answer_value(text: str, question: Question | None, flag: str = "--answer ") -> Any:
     """
-    Return what ``--answer`` says to *question*, as `Engine.resume` takes it.
+    Return what ``--answer`` says to *question*, as `Engine.resume` takes it; with none open, the engine will say so.
 
-    For an approval that is one of the words of `APPROVALS`. Anything else is read as JSON, and where that does not fit,
-    or it is none, as the text that it is; but what begins like JSON is nothing else, since an answer counts once.
-
-    Args:
-        text: As it was given.
-        question: That it is for; None where nothing like it is open, and the engine will say so.
-        flag: What messages put before an answer; empty where people type nothing else.
-
-    Raises:
-        UsageError: It fits in no form; the message shows those that do.
+    For an approval that is one of the words of `APPROVALS`. Anything else is read as JSON, and where that does not fit, or it is none, as the
+    text that it is; but what begins like JSON is nothing else, since an answer counts once. What fits in no form is a `UsageError` that
+    shows those that do; it puts *flag* before an answer, empty where people type nothing else.
     """
     approves = APPROVALS.get(text.strip().lower())
     if question is not None and question.kind == "approval" and approves is not None:
@@ -176,14 +163,13 @@ def answer_value(text: str, question: Question | None, flag: str = "--answer ") 
         return forms[0]
     if question.kind == "approval" and not flag and not begins:
         raise UsageError(f"{io.one_line(text)[:80]}: expected one of {', '.join(typed_answers(question))}")
-    wrong: list[str] = []
+    wrong = list[str]()
     for value in forms:
         try:
             answer_of(question, {"answer": value})
+            return value
         except InvalidAnswer as error:
             wrong.append(str(error))
-        else:
-            return value
     raise UsageError(f"{flag}{io.one_line(text)[:80]}: {wrong[0].rstrip('.')}{_forms(question, flag)}")
 
 
@@ -191,10 +177,8 @@ def _forms(question: Question | None, flag: str) -> str:
     """Return what answers *question*, to be said after why something does not."""
     if question is None:
         return ""
-    if not flag:
-        return f"; it takes {', '.join(typed_answers(question))}"
     words = [f"{flag}{word}" for word in APPROVALS] if question.kind == "approval" else []
-    return f"; it takes {', '.join([*words, *_answers_to(question)])}"
+    return f"; it takes {', '.join([*words, *_answers_to(question)] if flag else typed_answers(question))}"
 
 
 def typed_answers(question: Question) -> list[str]:
@@ -216,26 +200,19 @@ def _answers_to(question: Question) -> list[str]:
         return ["--outcome done --result '\"what it returned\"'", "--outcome retry", "--outcome fail"]
     if question.kind == "approval":
         return ["--answer '{\"approve\": true}'", "--answer '{\"approve\": false}'"]
-    return [f"--answer {_example_answer(question.schema)}", '--answer \'{"action": "decline"}\'']
-
-
-def _example_answer(schema: Mapping[str, Any]) -> str:
-    """Return an answer of the form that *schema* asks for, quoted for a shell: a text as it is, anything else as JSON."""
-    properties = schema.get("properties")
-    example = (
-        {name: _example(part) for name, part in properties.items()}
-        if isinstance(properties, dict)
-        else _example(schema)
-    )
-    return shlex.quote(example if isinstance(example, str) else json.dumps(example, ensure_ascii=False))
+    parts = question.schema.get("properties")
+    example = _example(question.schema)
+    if isinstance(parts, dict):
+        example = {name: _example(part) for name, part in parts.items()}
+    told = example if isinstance(example, str) else json.dumps(example, ensure_ascii=False)
+    return [f"--answer {shlex.quote(told)}", '--answer \'{"action": "decline"}\'']
 
 
 def _example(schema: Any) -> Any:
-    """Return a value in the place of a property, of the right type where that is simple."""
+    """Return a value of the right type where that is simple."""
     if not isinstance(schema, dict):
         return "..."
     if schema.get("enum"):
         return schema["enum"][0]
-    return {"boolean": True, "integer": 1, "number": 1, "array": [], "object": {}}.get(
-        str(schema.get("type")), "..."
-    )
+    simple = {"boolean": True, "integer": 1, "number": 1, "array": [], "object": {}}
+    return simple.get(str(schema.get("type")), "...")

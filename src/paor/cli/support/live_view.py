@@ -1,8 +1,7 @@
 """
 A run on a terminal: one line stays for every row, and below them a region that moves shows what the model writes now.
 
-Everything that is drawn comes from users, models and tools: it is made harmless and bounded, keys of the environment are taken
-out, and rich gets it as text, never as markup.
+Everything that is drawn is somebody else's: made harmless and bounded, without keys, and rich gets it as text, never as markup.
 """
 
 from __future__ import annotations
@@ -26,12 +25,10 @@ from ...states.run.phase_names import FINAL
 from . import terminal as io
 from .run_text import TRIGGER_STYLES
 
-SAID_CHARS = 100_000
-"""Characters of one reply that are kept for the region; of a longer one its end."""
+SAID_CHARS, LINES_MAX = 100_000, 8
+"""Characters of one reply that are kept for the region, of a longer one its end; and lines of it there."""
 WINDOW_CHARS = 2_000
 """A long text is wrapped from a multiple of this many characters on: its lines change their breaks only then."""
-LINES_MAX = 8
-"""Lines of the model's text in the region."""
 ROW_LINES, CALL_LINES, NOTE_LINES = 2, 4, 3
 """Lines that stay of a row, of a call with its arguments, and of what the model's client tells."""
 
@@ -43,19 +40,13 @@ _DOING = {
     "Observing": "reading the result",
     "Reviewing": "judging the progress",
 }
-FILE_CELLS = 10_000
-"""Width of a line where standard error is no terminal."""
-OWN_PHASE = "a phase of your own"
+FILE_CELLS, OWN_PHASE = 10_000, "a phase of your own"
+"""Width of a line where standard error is no terminal; and what is done in a phase of a host's own."""
 GOOD, BAD = "✓ ", "✗ "
 
 
 class LiveView:
-    """
-    What is drawn on one terminal while a run is driven; `shown` begins and ends it.
-
-    Args:
-        calls_only: Leave a line for each call and its outcome, and none for the other rows.
-    """
+    """What is drawn on one terminal while a run is driven; with *calls_only* a line stays for each call and its outcome alone."""
 
     def __init__(self, *, calls_only: bool = False) -> None:
         self._calls_only = calls_only

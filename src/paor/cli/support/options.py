@@ -1,4 +1,4 @@
-"""Commands and the options that several of them have."""
+"""Commands, and the options that several have: all that a command takes is declared once, by the parameters of its function."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from datetime import datetime
-from functools import reduce
-from typing import Any, TypeVar
+from functools import wraps
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import click
 
@@ -17,8 +19,6 @@ from ...states.run.labels import NAME, moment_of
 from . import terminal as io
 
 DEFAULT_JOURNAL = "paor.db"
-Decorator = Callable[[Callable[..., int]], Callable[..., int]]
-
 SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
 
 
@@ -31,30 +31,85 @@ class Command(click.Command):
             return super().parse_args(ctx, args)
 
 
-def command(name: str, *examples: str) -> Callable[[Callable[..., int]], click.Command]:
+def command(*examples: str) -> Callable[[Callable[..., int | None]], click.Command]:
     """
-    Make a function a command with its examples and the options that all commands have.
+    Make a function a command, with *examples* for its help page.
 
-    Args:
-        name: Of the command.
-        examples: Command lines for the help page.
+    A parameter ``Annotated[TYPE, FORM, HELP, MORE]`` is an option: the form has its flags and the placeholder of its value, MORE has what
+    else click takes; without dashes it is an argument. The type says whether it is a flag, a number, a choice, optional or
+    repeatable. A dataclass declares several by its fields, and ``**`` takes those of a mapping of names. Every command has
+    ``--journal``, which is given as ``journal``, and ``--json``.
     """
 
-    def decorate(function: Callable[..., int]) -> click.Command:
-        epilog = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
-        made = click.command(name, cls=Command, epilog=epilog, context_settings=SETTINGS)(function)
+    def decorate(function: Callable[..., int | None]) -> click.Command:
+        hints = get_type_hints(function, include_extras=True)
+        groups = {name: found for name, hint in hints.items() if (found := _group(hint)) is not None}
+
+        @wraps(function)
+        def invoked(**given: Any) -> int | None:
+            made = {
+                name: make(**{own: given[own] for own in owned}) for name, (make, owned) in groups.items()
+            }
+            return function(**{name: given[name] for name in hints if name in given}, **made)
+
+        declared: dict[str, Any] = {}
+        for name, hint in hints.items():
+            members = groups[name][1] if name in groups else {name: hint}
+            declared |= {own: item for own, item in members.items() if hasattr(item, "__metadata__")}
+        usual = {"envvar": "PAOR_JOURNAL", "default": DEFAULT_JOURNAL, "is_eager": True}
         where = f"Journal file; default $PAOR_JOURNAL or {DEFAULT_JOURNAL}."
-        usual = {"envvar": "PAOR_JOURNAL", "default": DEFAULT_JOURNAL}
-        option("--journal FILE", where, is_eager=True, **usual)(made)
-        what = "Print JSON, the same bytes for the same data."
-        click.option("--json", is_flag=True, help=what, expose_value=False, callback=_keep_json)(made)
-        return made
+        declared["journal"] = Annotated[str, "--journal FILE", where, usual]
+        kept = {"expose_value": False, "callback": _keep_json}
+        declared["as_json"] = Annotated[bool, "--json", "Print JSON, the same bytes for the same data.", kept]
+        more: dict[str, Any] = {"params": [_parameter(name, hint) for name, hint in declared.items()]}
+        more["epilog"] = "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
+        name = function.__name__.rstrip("_")
+        return click.command(name, cls=Command, context_settings=dict(SETTINGS), **more)(invoked)
 
     return decorate
 
 
+def _group(hint: Any) -> tuple[Callable[..., Any], Mapping[str, Any]] | None:
+    """Return what makes the value of a parameter that declares several, and these; None for any other."""
+    if is_dataclass(hint):
+        return hint, get_type_hints(hint, include_extras=True)  # type: ignore[return-value]
+    names = getattr(hint, "__metadata__", (None,))[0]
+    return (dict, names) if isinstance(names, Mapping) else None
+
+
+def _parameter(name: str, hint: Any) -> click.Parameter:
+    """Return the option or argument of a declaration."""
+    form, *said = hint.__metadata__
+    members = (
+        get_args(hint.__origin__) if get_origin(hint.__origin__) in (Union, UnionType) else (hint.__origin__,)
+    )
+    kind, several = members[0], get_origin(members[0]) is tuple
+    kind = get_args(kind)[0] if several else kind
+    more: dict[str, Any] = dict(said.pop()) if said and isinstance(said[-1], Mapping) else {}
+    flags = [word for word in form.split(" ") if word.startswith("-")]
+    metavar = " ".join(word for word in form.split(" ") if not word.startswith("-")) or None
+    if {"FILE", "PEM"} & {*(metavar or "").split("|")}:
+        more = {"callback": file_name} | more
+    if get_origin(kind) is Literal:
+        more = {"type": click.Choice(get_args(kind))} | more
+    elif kind in (int, float):
+        more = {"type": kind} | more
+    if not flags:
+        required = not several and type(None) not in members
+        return click.Argument([name], metavar=metavar, nargs=-1 if several else 1, required=required, **more)
+    more = {"multiple": several} | ({"is_flag": True} if kind is bool else {}) | more
+    return click.Option([*flags, name], metavar=metavar, help=said[0], **more)
+
+
 def _keep_json(context: click.Context, _option: click.Parameter, value: bool) -> None:
     context.meta["paor.json"] = value
+
+
+def refuse(*wrong: tuple[object, str]) -> None:
+    """Raise a usage error of the command with the first text whose condition holds."""
+    for condition, text in wrong:
+        if condition:
+            raise click.UsageError(text)
 
 
 Named = TypeVar("Named", str | None, tuple[str, ...])
@@ -62,8 +117,9 @@ Named = TypeVar("Named", str | None, tuple[str, ...])
 
 def file_name(context: click.Context, option: click.Parameter, value: Named) -> Named:
     """Refuse an empty name, as of a variable that was never set."""
-    if value == "" or (isinstance(value, tuple) and "" in value):
-        raise click.UsageError(f"{option.opts[0]}: expected a file name")
+    refuse(
+        (value == "" or (isinstance(value, tuple) and "" in value), f"{option.opts[0]}: expected a file name")
+    )
     return value
 
 
@@ -79,63 +135,26 @@ def journal_flag(path: str) -> str:
     return "" if path == usual else f" --journal {shlex.quote(path)}"
 
 
-def option(form: str, text: str, *name: str, **more: Any) -> Decorator:
-    """
-    Return an option.
-
-    Args:
-        form: Its flag, and a placeholder if it has a value: ``--all``, ``--at SEQ``, or ``--app MODULE...`` where it is repeatable.
-        text: Its help.
-        name: Of the parameter, if that is another one.
-        more: What else `click.option` takes; by default the name of a file must not be empty.
-    """
-    flag, _, placeholder = form.partition(" ")
-    if not placeholder:
-        return click.option(flag, *name, is_flag=True, help=text, **more)
-    metavar, repeatable = placeholder.removesuffix("..."), placeholder.endswith("...")
-    if {"FILE", "PEM"} & {*metavar.split("|")}:
-        more = {"callback": file_name} | more
-    return click.option(flag, *name, metavar=metavar, help=text, multiple=repeatable, **more)
-
-
-def several(*options: Decorator) -> Decorator:
-    """Return a decorator that gives a command several options, in this order."""
-    return lambda function: reduce(lambda given, added: added(given), reversed(options), function)
-
-
-def app_option(before: str = "", after: str = "") -> Decorator:
-    """Return the option ``--app``; its help says something *before* or *after* what it names."""
-    what = "Your Engine, or a function f(journal) that returns one."
-    return option("--app MODULE:ENGINE", f"{before} {what} {after}".strip())
-
-
 def pairs(_context: click.Context, option: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
     """Return ``K=V``, given any number of times, as a mapping; refuse what is no such pair, and a name that comes twice."""
     found: dict[str, str] = {}
     for text in value:
         name, sign, rest = text.partition("=")
-        if not sign or not NAME.fullmatch(name):
-            raise click.UsageError(f"{option.opts[0]} {text!r}: expected NAME=VALUE, such as tenant=acme")
-        if name in found:
-            raise click.UsageError(f"{option.opts[0]} {text!r}: {name} stands twice")
+        told = f"{option.opts[0]} {text!r}:"
+        refuse(
+            (not sign or not NAME.fullmatch(name), f"{told} expected NAME=VALUE, such as tenant=acme"),
+            (name in found, f"{told} {name} stands twice"),
+        )
         found[name] = rest
     return found
 
 
 def _moment(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
     """Return a moment as microseconds since the epoch: a local date or time, or how long ago it was."""
-    if text is None:
-        return None
-    if (found := moment_of(text, datetime.now().astimezone())) is not None:
-        return found
+    if text is None or (found := moment_of(text, datetime.now().astimezone())) is not None:
+        return None if text is None else found
     raise UsageError(f"--since {text!r}: expected a date, a time such as 2026-05-31T18:00, or 90m, 12h, 7d")
 
-
-SINCE = option(
-    "--since TIME",
-    "Only runs started since: 2026-05-31, 2026-05-31T18:00, 90m, 12h or 7d.",
-    callback=_moment,
-)
 
 _AGES = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
@@ -161,14 +180,21 @@ def keep_journals(context: click.Context, option: click.Parameter, value: str | 
     return value
 
 
-RUN = click.argument("name", metavar="[RUN]", required=False)
-ALL = option("--all", "Every run of the journal.", "everything")
-ACCEPT = option("--accept-changes", "Continue although prompts, tools, policy or code have changed.")
-REDACT = option(
-    "--redact FILE|default...",
-    "Leave out payloads with keys, tokens and passwords; FILE adds rules, one NAME: REGULAR EXPRESSION per line.",
-)
-METADATA = option("--metadata K=V...", "What to find the run by; repeatable.", callback=pairs)
-QUIET = option("--quiet", "Tell nothing while the run is driven: no model, no progress.", "-q")
-OUTPUT = option("--output FILE", "Write there instead of to standard output.", callback=keep_journals)
-OTHER = option("--other FILE", "Journal of B, if it is another one.", is_eager=True)
+KEPT = {"callback": keep_journals}
+APP, YOURS = "--app MODULE:ENGINE", "Your Engine, or a function f(journal) that returns one."
+"""The option that names an engine, and its help."""
+_REDACTS = "Leave out payloads with keys, tokens and passwords; FILE adds rules, one NAME: REGULAR EXPRESSION per line."
+_SINCE = "Only runs started since: 2026-05-31, 2026-05-31T18:00, 90m, 12h or 7d."
+
+Run = Annotated[str | None, "[RUN]"]
+App = Annotated[str | None, APP, YOURS]
+Everything = Annotated[bool, "--all", "Every run of the journal."]
+Accept = Annotated[bool, "--accept-changes", "Continue although prompts, tools, policy or code have changed."]
+Redact = Annotated[tuple[str, ...], "--redact FILE|default", _REDACTS]
+Metadata = Annotated[
+    Any, "--metadata K=V", "What to find the run by; repeatable.", {"callback": pairs, "multiple": True}
+]
+Quiet = Annotated[bool, "--quiet -q", "Tell nothing while the run is driven: no model, no progress."]
+Output = Annotated[str | None, "--output FILE", "Write there instead of to standard output.", KEPT]
+Other = Annotated[str | None, "--other FILE", "Journal of B, if it is another one.", {"is_eager": True}]
+Since = Annotated[int | None, "--since TIME", _SINCE, {"callback": _moment, "type": str}]

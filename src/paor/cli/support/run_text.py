@@ -22,12 +22,8 @@ from .journals import ALONE
 
 ARGUMENTS_SHOWN, ARGUMENT_LINES = 20, 12
 """What people are shown of a call that waits: so many arguments, of each so many lines."""
-
-FACT_NAMES = 14
-"""Cells that the names of facts take at most."""
-
-SAID_CELLS = 200
-"""Cells of a text of others that are shown of a row; the rest is in the journal."""
+FACT_NAMES, SAID_CELLS = 14, 200
+"""Cells that the names of facts take at most, and that are shown of a text of others in a row; the rest is in the journal."""
 
 OUTCOME_STYLES = {"ok": "good", "failed": "bad", "refused": "warn", "in doubt": "warn", "waits": "warn"}
 TRIGGER_STYLES = {"finish": "good", "fail": "bad"} | dict.fromkeys(
@@ -46,11 +42,7 @@ def story_of(journal: Journal, row: RunRow) -> Story:
 
 
 def call_lines(question: Question, cells: int) -> list[str]:
-    """
-    Return the call that a question is about: its tool and effect class, then its arguments; nothing without a tool.
-
-    What is left out is said: nobody shall approve what is not shown.
-    """
+    """Return the call that a question is about, nothing without a tool; what is left out is said: nobody shall approve what is not shown."""
     if question.tool is None:
         return []
     head = io.folded(f"{question.tool} ({question.effect})", cells)
@@ -206,27 +198,14 @@ def _permitted(spec: Spec) -> Iterator[tuple[str, str, str]]:
 
 
 def row_table(rows: Sequence[StoryRow], *, head: bool) -> list[str]:
-    """
-    Return rows of a run as lines: what was asked for, what came back, and the guard that decided.
-
-    Args:
-        rows: Those; tokens and time are each row's own. They may come one by one: the columns have the same widths.
-        head: Whether the headings come first.
-    """
+    """Return rows of a run as lines, each with its own tokens and time; the columns have the same widths if they come one by one."""
     narrow = io.width() < io.NARROW
-    columns = [
-        io.Column("seq", right=True, least=3),
-        io.Column("trigger", least=10),
-        io.Column("to" if narrow else f"from {io.arrow()} to", least=12 if narrow else 24),
-        io.Column("step", right=True, least=4, from_width=io.SLIM),
-        io.Column("tokens", right=True, least=6, from_width=io.SLIM),
-        io.Column("time", right=True, least=6, from_width=io.SLIM),
-        io.Column("detail", wide=True),
-    ]
-    cells = []
+    way = "to12" if narrow else f"from {io.arrow()} to24"
+    columns = io.columns("seq>3", "trigger10", way, "step>~4", "tokens>~6", "time>~6", "detail*")
+    cells: list[list[io.Cell]] = []
     for row in rows:
         tokens = row.tokens_in + row.tokens_out
-        line: list[io.Cell] = [
+        told: list[io.Cell] = [
             (str(row.seq), "dim"),
             (row.trigger, TRIGGER_STYLES.get(row.trigger, "strong")),
             row.dest if narrow else f"{row.source} {io.arrow()} {row.dest}",
@@ -235,7 +214,7 @@ def row_table(rows: Sequence[StoryRow], *, head: bool) -> list[str]:
             (io.duration(row.time_us / 1e6) if row.time_us >= 500 else "", "dim"),
             _detail(row),
         ]
-        cells.append(line)
+        cells.append(told)
     return io.table(columns, cells, wrap=True, head=head)
 
 

@@ -56,6 +56,11 @@ def tell(*lines: str) -> None:
         _write(sys.stderr, lines)
 
 
+def tell_error(text: str, where: str = "paor") -> None:
+    """Write one line on what went wrong."""
+    tell(f"{where}: {one_line(harmless(text))}")
+
+
 def _write(stream: TextIO, lines: Sequence[str]) -> None:
     """Write lines without the keys of the environment, wherever in them one stands."""
     text = scrubber()("".join(f"{line}\n" for line in lines))
@@ -76,14 +81,14 @@ def wants_json() -> bool:
     return bool(click.get_current_context().meta.get("paor.json"))
 
 
-def say_either(data: Any, lines: Iterable[str], *notes: str) -> int:
-    """Write what a command found, *data* as JSON, or else *lines*, which are made only then, and *notes* to standard error; return `OK`."""
+def say_either(data: Any, lines: Iterable[str], *notes: str, code: int = OK) -> int:
+    """Write what a command found, *data* as JSON, or else *lines*, which are made only then, and *notes* to standard error; return *code*."""
     if wants_json():
         say_json(data)
-        return OK
-    say(*lines)
-    tell(*notes)
-    return OK
+    else:
+        say(*lines)
+        tell(*notes)
+    return code
 
 
 def say_json(data: Any, *, compact: bool = False) -> None:
@@ -113,17 +118,12 @@ def say_bytes(data: bytes) -> None:
 
 
 def say_or_write(output: str | None, pieces: Iterable[bytes]) -> int:
-    """
-    Write bytes as they come to standard output, or to the file of ``--output``; return how many there were.
-
-    Raises:
-        UsageError: The file cannot be written.
-    """
+    """Write bytes as they come to standard output, or to the file of ``--output``; return how many; raise as `write_atomically`."""
+    written = 0
     if output is not None:
         written = write_atomically(Path(output), pieces)
         tell(f"wrote {output} ({written:,} bytes)")
         return written
-    written = 0
     for piece in pieces:
         say_bytes(piece)
         written += len(piece)
@@ -224,6 +224,13 @@ def reason(error: BaseException) -> str:
     return one_line(text) if text else type(error).__name__
 
 
+def unless_wrong(*wrong: tuple[object, str]) -> None:
+    """Raise `UsageError` with the first text whose condition holds."""
+    for condition, text in wrong:
+        if condition:
+            raise UsageError(text)
+
+
 def exit_code_of(error: PaorError) -> int:
     """Return the exit code of an error of paor's own."""
     if isinstance(error, JournalDamaged):
@@ -233,16 +240,10 @@ def exit_code_of(error: PaorError) -> int:
     return USAGE if isinstance(error, UsageError | JournalError) else RUN_FAILED
 
 
-def tell_error(text: str, where: str = "paor") -> None:
-    """Write one line on what went wrong."""
-    tell(f"{where}: {one_line(harmless(text))}")
-
-
 # -- text for people --------------------------------------------------------------------------------------------
 
-CUT = "…"
-WIDE_LEAST = 8
-"""Cells that text has at least, however narrow the terminal is."""
+CUT, WIDE_LEAST = "…", 8
+"""What shows that a text was cut, and cells that it has at least, however narrow the terminal is."""
 
 _PICTURES = {code: chr(0x2400 + code) for code in range(32) if chr(code) not in "\n\t"} | {0x7F: "\u2421"}
 _HIDDEN = [*range(0x80, 0xA0), 0x061C, *range(0x202A, 0x202F), *range(0x2066, 0x206A), *range(0xD800, 0xE000)]
@@ -254,11 +255,11 @@ _WORD = re.compile(r"\A\s*\S+\s*|\S+\s*")
 _BULLET = re.compile(r"\s*(?:[-*+>] |\d{1,3}[.)] )?")
 
 
-NARROW = 92
-"""Below this width tables leave out what can be seen elsewhere: the phase a row comes from, the year of a date."""
-
-SLIM = 78
-"""Below this one they keep what tells rows apart and their text: no numbers of single rows, no dates."""
+NARROW, SLIM = 92, 78
+"""
+Widths below which tables leave out what can be seen elsewhere (the phase a row comes from, the year of a date), and all but what tells
+rows apart and their text: no numbers of single rows, no dates.
+"""
 
 
 def width(stream: TextIO | None = None) -> int:
@@ -425,6 +426,17 @@ class Column(NamedTuple):
     from_width: int = 0
 
 
+def columns(*heads: str) -> list[Column]:
+    """Return columns by their headings: ``>`` after one aligns to the right, ``*`` is wide, ``~`` not on a slim terminal, a number its least cells."""
+    found = []
+    for text in heads:
+        parts = re.fullmatch(r"(.*?)([>*~]*)(\d*)", text)
+        assert parts is not None, "every text is one"
+        head, marks, least = parts.groups()
+        found.append(Column(head, ">" in marks, "*" in marks, int(least or 0), SLIM if "~" in marks else 0))
+    return found
+
+
 def table(
     columns: Sequence[Column],
     rows: Iterable[Sequence[Cell]],
@@ -434,28 +446,20 @@ def table(
     head: bool = True,
 ) -> list[str]:
     """
-    Return a table as lines of at most *cells* cells.
+    Return a table as lines of at most *cells* cells, by default the terminal's; a cell is one line.
 
-    Args:
-        columns: Left to right; those that are wide share what the others leave.
-        rows: Cells of one line each.
-        cells: Cells of a line; default the terminal's.
-        wrap: Wrap the wide column's text over further lines instead of cutting it.
-        head: Whether the headings come first.
+    Columns that are wide share what the others leave, and alone shrink: their text is cut, or with *wrap* goes over further lines.
     """
     cells = width() if cells is None else cells
-    pairs = [[(cell, "") if isinstance(cell, str) else cell for cell in row] for row in rows]
-    lines = [[(one_line(text), style) for text, style in row] for row in pairs]
-    own = [
-        max(cell_len(text) for text in (column.head, *(row[place][0] for row in lines)))
-        for place, column in enumerate(columns)
-    ]
+    lines = [[(cell, "") if isinstance(cell, str) else cell for cell in row] for row in rows]
+    lines = [[(one_line(text), style) for text, style in row] for row in lines]
+    texts = [[column.head, *(row[place][0] for row in lines)] for place, column in enumerate(columns)]
+    own = [max(map(cell_len, said)) for said in texts]
     used = [
         place
         for place, column in enumerate(columns)
-        if cells >= column.from_width and (column.wide or column.least or any(row[place][0] for row in lines))
+        if cells >= column.from_width and (column.wide or column.least or any(texts[place][1:]))
     ]
-    # only wide columns shrink
     wide = [place for place in used if columns[place].wide]
     widths = {place: max(columns[place].least, own[place]) for place in used if place not in wide}
     room = cells - sum(widths.values()) - 2 * (len(used) - 1)
@@ -464,11 +468,11 @@ def table(
         room -= widths[place]
     told = []
     for row in ([[(column.head, "dim") for column in columns]] if head else []) + lines:
-        texts = {place: _cell_lines(row[place][0], widths[place], wrap) for place in used}
-        for number in range(max(map(len, texts.values()), default=0)):
+        parts = {place: _cell_lines(row[place][0], widths[place], wrap) for place in used}
+        for number in range(max(map(len, parts.values()), default=0)):
             pieces = []
             for place in used:
-                text = "".join(texts[place][number : number + 1])
+                text = "".join(parts[place][number : number + 1])
                 gap, shown = " " * (widths[place] - cell_len(text)), styled(text, row[place][1])
                 pieces.append(gap + shown if columns[place].right else shown + gap)
             told.append("  ".join(pieces).rstrip())
@@ -492,14 +496,7 @@ def bounded(text: str, cells: int, lines_max: int) -> list[str]:
 def facts(
     pairs: Iterable[tuple[str, str, str]], cells: int | None = None, *, lines_max: int = 4
 ) -> list[str]:
-    """
-    Return names and values in two columns; a value is wrapped, at most *lines_max* lines.
-
-    Args:
-        pairs: Name, value and the value's style; an empty value leaves the pair out, an empty name goes on.
-        cells: Cells of a line; default the terminal's.
-        lines_max: Lines of one value.
-    """
+    """Return names, values and their styles in two columns; an empty value leaves the pair out, a longer one is at most *lines_max* lines."""
     kept = [pair for pair in pairs if pair[1]]
     names = max((len(name) for name, _, _ in kept), default=0)
     lines = []
@@ -514,27 +511,17 @@ def facts(
 def logged(
     names: Iterable[str], take: Callable[[logging.LogRecord], None], *, alone: bool = False
 ) -> Iterator[None]:
-    """
-    Give what loggers have to say while the block runs to a function.
-
-    Args:
-        names: Of the loggers.
-        take: Gets each warning, and what is worse.
-        alone: Whether nothing else gets it, such as a log file of the host's.
-    """
-
-    class Taken(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            take(record)
-
-    handler, before = Taken(logging.WARNING), {}
-    for logger in map(logging.getLogger, names):
-        before[logger] = logger.propagate
+    """Give each warning of some loggers to *take* while the block runs; *alone*: to nothing else, such as a log file of the host's."""
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = take  # type: ignore[assignment, method-assign]
+    loggers = [logging.getLogger(name) for name in names]
+    before = [logger.propagate for logger in loggers]
+    for logger in loggers:
         logger.propagate = logger.propagate and not alone
         logger.addHandler(handler)
     try:
         yield
     finally:
-        for logger, propagate in before.items():
+        for logger, propagate in zip(loggers, before, strict=True):
             logger.removeHandler(handler)
             logger.propagate = propagate

@@ -19,7 +19,7 @@ from ...prompts.parsing.json_reading import after_thinking
 from ...prompts.parsing.turns import spoken
 from ...states.base.wire import json_text
 from ...states.records.actions import ToolResult
-from ...states.records.conversation import Cut, Item, Piece, Spoken, cut_of, size_of
+from ...states.records.conversation import Cut, Item, Piece, Role, Spoken, cut_of, size_of
 from ...states.records.outcomes import Answered, Replied
 from ...states.records.plans import Step
 from ...states.run.budgets import steps_left, tools_withheld
@@ -69,12 +69,15 @@ def said_by(case: GuardContext, trigger: str, dest: str, change: Change, kit: Ru
         kit: Of the run.
     """
     run = case.run
-    if not run.spec.converses or run.counters.formatted:
+    if not kit.converses or run.counters.formatted or not (kit.plans or run.state == OBSERVING):
         return None
-    items = tuple(_within(item, kit.room // 4) for item in _items(case, trigger, dest, change, kit))
+    most = kit.room // 4
+    items = tuple([_within(item, most) for item in _items(case, trigger, dest, change, kit)])
+    if not items:
+        return None
     # where a model writes summaries, the next request cuts what is too much; this is for a run that makes none behind it
     room = kit.room if run.spec.limits.compaction == "code" else 2 * kit.room
-    return Spoken(items, _cut(run.memory.conversation, items, room)) if items else None
+    return Spoken(items, _cut(run.memory.conversation, items, room))
 
 
 def _cut(before: tuple[Item, ...], items: tuple[Item, ...], room: int) -> Cut | None:
@@ -91,8 +94,9 @@ def _cut(before: tuple[Item, ...], items: tuple[Item, ...], room: int) -> Cut | 
 
 def _within(item: Item, room: int) -> Item:
     """Return an item of the engine's own words within *room* bytes; any other as it is."""
-    told = any(piece.text is not None for piece in item.pieces)
-    if item.size <= room or told or item.calls or not item.pieces:
+    if item.size <= room or item.calls or not item.pieces:
+        return item
+    if any(piece.text is not None for piece in item.pieces):
         return item
     words = first_bytes("".join(piece.words for piece in item.pieces), max(0, room - len(CUT.encode())))
     return _words(item.role, words + CUT, call=item.call)
@@ -100,8 +104,8 @@ def _within(item: Item, room: int) -> Item:
 
 def _items(case: GuardContext, trigger: str, dest: str, change: Change, kit: RunResources) -> Iterator[Item]:
     outcome, run = case.outcome, case.run
-    if not run.spec.plans:
-        if run.state == OBSERVING and case.result is not None:
+    if not kit.plans:
+        if case.result is not None:
             yield _words("assistant", _action(change))
             yield _result(case, case.result, change, kit)
         return
@@ -265,9 +269,9 @@ def pending(items: tuple[Item, ...]) -> tuple[str, ...]:
     return ()
 
 
-def _words(role: str, words: str, *, call: str = "") -> Item:
+def _words(role: Role, words: str, *, call: str = "") -> Item:
     size = len(words.encode()) + len(call.encode())
-    return Item.of({"role": role, "call": call, "size": size, "pieces": [{"words": words}]})
+    return Item(role=role, call=call, size=size, pieces=(Piece(words),))
 
 
 # -- results -----------------------------------------------------------------------------------------------------
@@ -278,15 +282,16 @@ def _result(case: GuardContext, result: ToolResult, change: Change, kit: RunReso
     run, step = case.run, step_of(case.run)
     call = step.id if step is not None and run.spec.native else ""
     lead = "" if call else _lead(case, result, step)
-    pieces, whole = _fitted(case, result, change, lead, _share(run, call, kit), kit)
+    pieces, size, whole = _fitted(case, result, change, lead, _share(run, call, kit), kit)
     if call and _is_known(case, result, pieces, kit):
         pieces += (Piece(f"\n\n{AGAIN if result.ok else FAILED_AGAIN}"),)
+        size += pieces[-1].size
     intent = run.memory.intent
     effect = result.ok and intent is not None and intent.effect != "read"
     return Item(
         role="tool" if call else "user",
         pieces=pieces,
-        size=_size(pieces) + (len(call.encode()) if call else FENCE_BYTES + len(RESULT)),
+        size=size + (len(call.encode()) if call else FENCE_BYTES + len(RESULT)),
         call=call,
         summary=f"{lead}{_summary(case, change, effect=effect)}" if result.ok else "",
         effect=effect,
@@ -297,9 +302,9 @@ def _result(case: GuardContext, result: ToolResult, change: Change, kit: RunReso
 def _summary(case: GuardContext, change: Change, *, effect: bool) -> str:
     """Return what stands in the place of a result after a cut: of an effect its beginning and its end."""
     assert change.observation, "what is observed leaves an observation"
-    text = next((text for text in case.recalled if text is not None), "").strip()
+    text = next((text for text in case.recalled if text is not None), "").strip() if effect else ""
     if not effect or len(text) <= RESULT_CHARS:
-        return summary_of(change.observation)
+        return change.message.summary if change.message else summary_of(change.observation)
     if len(text) <= 2 * EFFECT_CHARS:
         return clean(text)
     return clean(f"{text[:EFFECT_CHARS].rstrip()} {CUT} {text[-EFFECT_CHARS:].lstrip()}")
@@ -334,27 +339,31 @@ def _lead(case: GuardContext, result: ToolResult, step: Step | None) -> str:
     return f"{told}:\n"
 
 
-def _size(pieces: tuple[Piece, ...]) -> int:
-    return sum(piece.size for piece in pieces)
+def _size(pieces: Sequence[Piece]) -> int:
+    return sum([piece.size for piece in pieces])
 
 
 def _fitted(
     case: GuardContext, result: ToolResult, change: Change, lead: str, share: int, kit: RunResources
-) -> tuple[tuple[Piece, ...], int]:
-    """Return what is told of a result within *share* bytes and, where it is cut, the bytes of the whole; else 0."""
+) -> tuple[tuple[Piece, ...], int, int]:
+    """Return what is told of a result within *share* bytes, its bytes and, where it is cut, those of the whole; else 0."""
     after = _after(case, result, change, kit)
-    tail = "".join(f"\n\n{text}" for text in after)
-    if len(tail.encode()) > share // 3:
+    tail = "".join([f"\n\n{text}" for text in after])
+    tail_size = len(tail.encode())
+    if tail_size > share // 3:
         tail = first_bytes(tail, share // 3) + CUT
+        tail_size = len(tail.encode())
     pieces = list(_pieces(case, result, lead))
     if not pieces:
-        return (Piece(lead + (tail.lstrip("\n") or "(no result)")),), 0
-    size, room = _size(tuple(pieces)) + len(tail.encode()), share - len(tail.encode())
-    whole = size if size > share else 0
-    if whole:
-        room -= len(_rest(result, room, whole, kit).encode())
-        pieces = [*_first(pieces, room), Piece(_rest(result, room, whole, kit))]
-    return (*pieces, *([Piece(tail)] if tail else [])), whole
+        pieces = [Piece(lead + (tail.lstrip("\n") or "(no result)"))]
+        return tuple(pieces), _size(pieces), 0
+    size = _size(pieces) + tail_size
+    if size <= share:
+        return (*pieces, *([Piece(tail)] if tail else [])), size, 0
+    room = share - tail_size
+    room -= len(_rest(result, room, size, kit).encode())
+    cut_off = [*_first(pieces, room), Piece(_rest(result, room, size, kit)), *([Piece(tail)] if tail else [])]
+    return tuple(cut_off), _size(cut_off), size
 
 
 def _first(pieces: Sequence[Piece], room: int) -> Iterator[Piece]:

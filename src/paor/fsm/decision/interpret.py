@@ -36,6 +36,7 @@ from ...states.records.reviews import Review
 from ...states.run.budgets import questions_left, tools_withheld
 from ...states.run.completion import decided_by_rules, output_asked, review_by_rules
 from ...states.run.phase_names import EXECUTING, OBSERVING, PLANNING, REVIEWING, SPECIFYING
+from ...states.run.spec import ToolSpec
 from ...states.run.state import Run, label_of, with_defaults
 from ...states.settings.policy import Policy
 from ...tools.approvals import approval_id, approval_needed
@@ -194,7 +195,7 @@ def _read_specifying(case: GuardContext, kit: RunResources) -> None:
     if tool.effect != "read" and REDACTED in json.dumps(arguments, default=str):
         case.invalid = f"an argument holds a key, which {REDACTED} stands for: no call is made with another text than was said"
         return
-    _check_arguments(case, arguments, kit)
+    _check_arguments(case, arguments, tool, schema, step)
     if case.invalid is not None:
         return
     case.arguments = arguments
@@ -202,7 +203,7 @@ def _read_specifying(case: GuardContext, kit: RunResources) -> None:
     # will not be made is compared with earlier calls or shown to the person who approves.
     case.unsafe = unsafe(kit.spec.call_policy, arguments)
     if case.unsafe is None:
-        _propose(case, kit, run.memory.intent if approved is not None else None)
+        _propose(case, tool, schema, kit, run.memory.intent if approved is not None else None)
 
 
 def approval_problem(run: Run, kit: RunResources, answer: Answer, at_us: int) -> str | None:
@@ -259,13 +260,13 @@ def _check_allowed(case: GuardContext, selection: Selection, kit: RunResources) 
         case.denied = None
 
 
-def _check_arguments(case: GuardContext, arguments: dict[str, Any], kit: RunResources) -> None:
+def _check_arguments(
+    case: GuardContext, arguments: dict[str, Any], tool: ToolSpec, schema: ParameterSchema, step: Step | None
+) -> None:
     """Note what is wrong with complete arguments; what a plan's step merely lacks, the user is asked for."""
-    assert case.selection is not None
-    tool, step = kit.tool(case.selection), step_of(case.run)
-    schema = kit.schema(tool)
     problems = schema.check(arguments)
-    case.invalid = "; ".join(problem.message for problem in problems[:10]) or None
+    if problems:
+        case.invalid = "; ".join(problem.message for problem in problems[:10])
     if step is None:
         if case.run.spec.revision > 1:
             case.invalid = case.invalid or target_problem(arguments, schema, case.run)
@@ -329,7 +330,9 @@ def _native_values(case: GuardContext, step: Step, kit: RunResources) -> dict[st
     return values
 
 
-def _propose(case: GuardContext, kit: RunResources, asked: Intent | None) -> None:
+def _propose(
+    case: GuardContext, tool: ToolSpec, schema: ParameterSchema, kit: RunResources, asked: Intent | None
+) -> None:
     """
     Build the intent, and ask the duplicate guard and the approval rules about it.
 
@@ -338,9 +341,8 @@ def _propose(case: GuardContext, kit: RunResources, asked: Intent | None) -> Non
     """
     run, selection, arguments = case.run, case.selection, case.arguments
     assert selection is not None and arguments is not None
-    tool = kit.tool(selection)
     # a default that is written out is the same call as one that is left out
-    key = duplicate_key(run.spec.key_salt, tool.name, kit.schema(tool).defaults | arguments)
+    key = duplicate_key(run.spec.key_salt, tool.name, schema.defaults | arguments)
     action = run.counters.action + 1
     if selection.origin not in ("format", "phase") and not tool.repeat_allowed:
         limits, counters = limits_for(run.spec.limits, tool.duplicate_limits), run.counters
@@ -370,7 +372,11 @@ def _propose(case: GuardContext, kit: RunResources, asked: Intent | None) -> Non
     )
     policy = kit.spec.call_policy
     made = case.duplicate is None and case.denied is None and (not case.repeated or tools_withheld(run))
-    if made and approval_needed(policy, tool.name, with_defaults(arguments, tool.parameters)):
+    if (
+        made
+        and policy.approvals
+        and approval_needed(policy, tool.name, with_defaults(arguments, tool.parameters))
+    ):
         case.approval_id = approval_id(policy, tool.name, key)
         case.approval = asked is None and _awaits_approval(case, policy)
         if case.approval and not questions_left(run):

@@ -59,15 +59,12 @@ def previews_of(result: ToolResult, texts: Sequence[str | None], limits: Limits)
         limits: `snippet_chars`.
     """
 
-    def snippet(text: str | None) -> str:
-        return cut(clean(text[: limits.snippet_chars + 1]), limits.snippet_chars) if text is not None else ""
-
+    most = limits.snippet_chars
+    snippets = ["" if text is None else cut(clean(text[: most + 1]), most) for text in texts]
     if result.echo is not None:
-        return tuple(Preview(name="last output", mime="text/plain", snippet=snippet(text)) for text in texts)
-    return tuple(
-        Preview(name=document.name, mime=document.mime, snippet=snippet(text))
-        for document, text in zip(result.documents, texts, strict=False)
-    )
+        return tuple([Preview("last output", "text/plain", snippet) for snippet in snippets])
+    pairs = zip(result.documents, snippets, strict=False)
+    return tuple([Preview(document.name, document.mime, snippet) for document, snippet in pairs])
 
 
 def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) -> Observation:
@@ -80,11 +77,12 @@ def observation_of(run: Run, result: ToolResult, texts: Sequence[str | None]) ->
         texts: Bodies of its first documents, or the last successful output that a blocked call echoes.
     """
     limits = run.spec.limits
-    notes = [cut(clean(note), limits.note_chars) for note in result.notes]
+    notes = list(result.notes)
     if result.answer:
-        notes.append(cut(clean(f"the user answered: {result.answer}"), limits.note_chars))
+        notes.append(f"the user answered: {result.answer}")
     if not result.ok:
-        notes.insert(0, cut(clean(f"{result.error_code or 'error'}: {result.error}"), limits.note_chars))
+        notes.insert(0, f"{result.error_code or 'error'}: {result.error}")
+    notes = [cut(clean(note), limits.note_chars) for note in notes]
     hidden = len(result.documents) - limits.previews
     if hidden > 0 and run.spec.revision == 1:
         notes.append(f"{hidden} more documents without preview")
@@ -115,6 +113,8 @@ def _noted(
     observation = _shorten_to_fit(observation, *room)
     while True:
         told = _hidden_notes(observation, result, texts, limits)
+        if not told and len(own) <= NOTES_MAX:
+            return observation
         kept = own[: max(0, NOTES_MAX - len(told))]
         fitted = _shorten_to_fit(replace(observation, notes=(*kept, *told)[:NOTES_MAX]), *room)
         if fitted.previews == observation.previews:
@@ -163,6 +163,8 @@ def result_label(run: Run) -> str:
 
 def _shorten_to_fit(observation: Observation, chars_max: int, bytes_max: int | None = None) -> Observation:
     """Shorten snippets, drop previews and web facts, shorten notes and drop them, until the JSON fits."""
+    if _surely_fits(observation, chars_max if bytes_max is None else min(chars_max, bytes_max)):
+        return observation
     while len(told := observation.wire_json()) > chars_max or len(told.encode()) > (
         4 * chars_max if bytes_max is None else bytes_max
     ):
@@ -184,6 +186,16 @@ def _shorten_to_fit(observation: Observation, chars_max: int, bytes_max: int | N
         else:
             break
     return observation
+
+
+def _surely_fits(observation: Observation, most: int) -> bool:
+    """Return whether the JSON has no more than *most* characters and bytes even if each character of its texts were escaped."""
+    if observation.web:
+        return False
+    texts = [observation.result_label, *observation.notes]
+    for preview in observation.previews:
+        texts += (preview.name, preview.mime, preview.snippet)
+    return 6 * sum(map(len, texts)) + 20 * len(texts) + 200 <= most
 
 
 def check_of(observation: Observation) -> StepCheck:
@@ -250,7 +262,21 @@ def _message_of(run: Run, result: ToolResult, observation: Observation) -> Messa
 
 def shown_arguments(arguments: Mapping[str, Any], chars_max: int = ARGUMENTS_CHARS) -> dict[str, Any]:
     """Return *arguments* with all long values cut alike, until they are shown whole within *chars_max* or are tiny."""
-    shown = dict(arguments)
+    shown, most = dict(arguments), 0
+    for name, value in shown.items():
+        kind = type(value)
+        if kind is str and value.isascii():
+            most += 6 * len(value)
+        elif kind is int:
+            most += value.bit_length()
+        elif value is not None and kind is not bool:
+            break
+        most += 6 * len(name) + 12
+    else:  # even if each character were escaped, as `clean` leaves all but one
+        if most <= chars_max and "\0" not in "".join(
+            [value for value in shown.values() if type(value) is str]
+        ):
+            return shown
     for chars in range(chars_max, 0, -max(1, chars_max // 20)):
         shown = {name: _shortened(value, chars) for name, value in arguments.items()}
         if len(_json(shown)) <= chars_max:
@@ -272,13 +298,9 @@ def summary_of(observation: Observation) -> str:
         return cut(observation.notes[0] if observation.notes else "failed", RESULT_CHARS)
     count = observation.documents_count
     head = "no documents" if count == 0 else "1 document" if count == 1 else f"{count} documents"
-    first = next(
-        (
-            " ".join(preview.snippet[: 2 * RESULT_CHARS].split())
-            for preview in observation.previews
-            if preview.snippet
-        ),
-        "",
-    )
-    first = first or next(iter(observation.notes), "")
+    first = next((preview.snippet for preview in observation.previews if preview.snippet), "")
+    if first:
+        first = " ".join(first[: 2 * RESULT_CHARS].split())
+    elif observation.notes:
+        first = observation.notes[0]
     return cut(f"{head}: {first}" if first else head, RESULT_CHARS)

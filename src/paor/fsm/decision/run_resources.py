@@ -97,10 +97,14 @@ class RunResources:
         flow: The workflow file, None without one.
         machine: The same.
         phases: The host's own phases by name, as data.
+        own_machine: Whether the run walks a machine of its host's.
+        native, plans, converses: As the spec has them.
     """
 
     def __init__(self, spec: Spec, catalog: Catalog | None = None, machine: object = None) -> None:
         self.spec, self.machine = spec, machine
+        self.own_machine = bool(spec.host_machine)
+        self.native, self.plans, self.converses = spec.native, spec.plans, spec.converses
         self.phases: Mapping[str, Phase] = recorded_phases(spec.host_machine)
         self._phase_tools = {tool.name: tool for tool in spec.phase_tools}
         self._own_schemas: dict[str, ParameterSchema] = {}
@@ -127,6 +131,9 @@ class RunResources:
         self._wire = {wire: self.catalog.find(name) for name, wire in names.items()}
         self._forms: dict[object, Form] = {}
         self._choices: dict[tuple[str, bool, bool], Form] = {}
+        self._given: dict[
+            int, tuple[Form, dict[str, Any], dict[str, Any]]
+        ] = {}  # pure: the form is kept beside
         self._output: ParameterSchema | None = None
 
     def messages(
@@ -143,9 +150,8 @@ class RunResources:
         """
         words = self._words_of(kind, run)
         self.prompts.tell(texts)
-        if self.spec.converses:
-            space = max(self.space, self._fixed_size + self.room)
-            return self.prompts.conversation(kind, run, texts, model, words, space=space)
+        if self.converses:
+            return self.prompts.conversation(kind, run, texts, model, words, space=self._most)
         if kind == "refinement":
             return self.prompts.refinement(run, words)
         if self.flow is not None and kind == "plan":
@@ -159,13 +165,13 @@ class RunResources:
 
     def stable(self, kind: RequestKind, run: Run, count: int) -> int:
         """Return how many of the *count* messages of a *kind* request the run's next ones begin with, too."""
-        if not self.spec.converses or not self.prompts.is_behind(kind, run):
+        if not self.converses or not self.prompts.is_behind(kind, run):
             return 0
         return count if kind in ("turn", "plan") else count - 1
 
     def offered(self, kind: RequestKind, run: Run) -> tuple[OfferedTool, ...]:
         """Return the tools that a *kind* request offers through the provider's own tool calling: those of the run, or none."""
-        return self._offered if self.spec.native and kind != "text" else ()
+        return self._offered if self.native and kind != "text" else ()
 
     @cached_property
     def _offered(self) -> tuple[OfferedTool, ...]:
@@ -193,6 +199,11 @@ class RunResources:
         return max(self.spec.context_tokens * BYTES_PER_TOKEN * 3 // 8, left)
 
     @cached_property
+    def _most(self) -> int:
+        """Bytes that the messages of a request have at most."""
+        return max(self.space, self._fixed_size + self.room)
+
+    @cached_property
     def space(self) -> int:
         """Bytes that the messages of a request may have: its context without the tools and a reply."""
         context, limits = self.spec.context_tokens, self.spec.limits.max_reply_tokens
@@ -216,7 +227,7 @@ class RunResources:
         run = initial_run("", 0, self.spec)
         kinds: tuple[RequestKind, ...] = ("selection", "refinement")
         return max(
-            len(self.prompts.words(kind, run, self._words_of(kind, run)).encode())
+            self.prompts.question(kind, run, self._words_of(kind, run))[1]
             for kind in kinds
             if self.prompts.is_behind(kind, run)
         )
@@ -237,7 +248,8 @@ class RunResources:
 
     def phase_words(self, run: Run) -> str:
         """Return what the host's own phase that *run* is in asks behind the conversation."""
-        return self.prompts.words("phase", run, self._words_of("phase", run))
+        (asked,), _ = self.prompts.question("phase", run, self._words_of("phase", run))
+        return asked.text
 
     def _words_of(self, kind: RequestKind, run: Run) -> str:
         """Return in words what form the reply to a *kind* request has, empty where it has none."""
@@ -265,7 +277,15 @@ class RunResources:
             form: Form | None = self._choice(kind, self._offers[self._may_have_documents, True])
         else:
             form = self.form(kind, run)
-        return json.decode(form.schema_json, type=dict[str, Any]) if form is not None else None
+        if form is None:
+            return None
+        known = self._given.get(id(form))
+        if known is None or known[0] is not form or known[1] != known[2]:  # a model has taken it apart
+            given, whole = (json.decode(form.schema_json, type=dict[str, Any]) for _ in range(2))
+            known = self._given[id(form)] = form, given, whole
+            if len(self._given) > _FORMS_KEPT:
+                self._given = {id(form): known}
+        return known[1]
 
     def form(self, kind: RequestKind, run: Run) -> Form | None:
         """Return the form of the reply to a *kind* request as *run* needs it, None for free text and native turns."""

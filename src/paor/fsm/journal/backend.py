@@ -14,8 +14,7 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 from msgspec import Struct
 
-from .payloads import Payload
-from .record import Row
+from .payloads import Payload, is_inline, texts_column
 
 Durability = Literal["full", "normal", "off"]
 """What a commit survives: a power loss, a process that is killed, nothing."""
@@ -34,8 +33,10 @@ class Entry(Struct, eq=False):
     Everything that one transition writes, in one transaction.
 
     Attributes:
-        row: The row.
-        payloads: New payloads that it or its change refers to.
+        run, seq: Numbers of the run and of the row.
+        text: The row, as it is stored and hashed (`fsm.journal.record.row_text`).
+        hash: Of the chain, 32 bytes.
+        payloads: New payloads that it refers to, its change last.
         documents: Rows of `documents`, without key and run.
         before: The row before, where that has not been written yet; it is written with this one, or neither is.
         fence: The driver's token; a wrong one writes nothing.
@@ -44,7 +45,10 @@ class Entry(Struct, eq=False):
         error: Why nothing of it was written.
     """
 
-    row: Row
+    run: int
+    seq: int
+    text: bytes
+    hash: bytes
     payloads: list[Payload]
     documents: list[Values]
     fence: int
@@ -56,7 +60,26 @@ class Entry(Struct, eq=False):
     @property
     def place(self) -> tuple[int, int]:
         """Numbers of the run and of the row."""
-        return self.row[0], self.row[1]
+        return self.run, self.seq
+
+
+def stored_row(
+    run: int, seq: int, last: int, text: bytes, hash: bytes, payloads: Iterable[Payload]
+) -> tuple[Values, list[Payload]]:
+    """
+    Return the columns of `rows` for one row, and those of its payloads that are stored in the table `texts`.
+
+    Args:
+        run, seq, text, hash: As in `Entry`.
+        last: Number of its change.
+        payloads: Those that it has brought.
+    """
+    own: list[Payload] = []
+    beside: list[Payload] = []
+    for payload in payloads:
+        (own if payload.n == last or is_inline(payload) else beside).append(payload)
+    base = run << 32
+    return (base | seq, base | last, text.decode(), hash, texts_column(own)), beside
 
 
 class SqlCursor(Protocol):
@@ -83,7 +106,7 @@ class SqlConnection(Protocol):
         """Carry it out for each of *rows*."""
 
 
-NEWEST_ROW = "SELECT coalesce(max(id), 0) FROM transitions"
+NEWEST_ROW = "SELECT coalesce(max(id), 0) FROM rows"
 """Statement that returns the number of a journal's newest row."""
 
 
@@ -149,7 +172,7 @@ class JournalSource(Protocol):
         place: Where it is, whatever becomes of the name.
         busy_timeout_s: Seconds to wait for locks of others.
         reopened: Called after it was opened again.
-        payload_scan: The statement that `fsm.journal.scans` reads payloads with.
+        text_scan: The statement that `fsm.journal.scans` reads the table `texts` with.
     """
 
     path: str
@@ -157,7 +180,7 @@ class JournalSource(Protocol):
     place: str
     busy_timeout_s: float
     reopened: Callable[[], None]
-    payload_scan: str
+    text_scan: str
 
     @property
     def in_memory(self) -> bool:
@@ -176,14 +199,8 @@ class JournalSource(Protocol):
             JournalError: It cannot be read.
         """
 
-    def query_payloads(self, rest: str, values: Values) -> list[Values]:
-        """
-        Return payloads: key, number, media type, digest, salt and body, as text, bytes or None.
-
-        Args:
-            rest: The statement from its WHERE on.
-            values: Of its places.
-        """
+    def query_texts(self, first: int, last: int, most: int) -> list[Values]:
+        """Return rows of the table `texts` by their keys: key, media type, digest and salt as hex, and body, as text, bytes or None."""
 
     def scan(self, sql: str, first: int, size: int) -> Generator[list[Values], None, None]:
         """
@@ -249,7 +266,7 @@ class Backend(JournalSource, Protocol):
         """
 
     def insert_payloads(self, connection: SqlConnection, run: int, payloads: Collection[Payload]) -> None:
-        """Write payloads of a run within a transaction."""
+        """Write payloads of a run into the table `texts`, within a transaction."""
 
     def runs_to_cancel(self, runs: Sequence[int]) -> set[int]:
         """Return which of *runs* are to be cancelled, waiting for no commit; none when that cannot be read now."""

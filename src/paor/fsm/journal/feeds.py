@@ -92,13 +92,21 @@ class Feed(Generic[T]):
         self.last = last
         self.error: Exception | None = None
         self.kept: tuple[tuple[int, T], ...] = ()
+        self._size = 0  # of those that are kept
         self.listeners: set[Waker] = set()
 
     def tell(self, items: Sequence[tuple[int, T]]) -> None:
         """Keep items and wake all who listen; of items that do not follow those before, those before are forgotten."""
         if items:
-            before = self.kept if items[0][0] == self.last + 1 else ()
-            self.kept, self.last = _newest((*before, *items)), items[-1][0]
+            follows = self.kept and items[0][0] == self.last + 1
+            before, size = (self.kept, self._size) if follows else ((), 0)
+            kept = (*before, *items)
+            size += sum([len(told) for _, told in items])
+            dropped = 0  # from the oldest on, so that each item is looked at twice, however many are kept
+            while len(kept) - dropped > KEPT or size > KEPT_BYTES:
+                size -= len(kept[dropped][1])
+                dropped += 1
+            self.kept, self._size, self.last = kept[dropped:], size, items[-1][0]
         self.wake()
 
     def wake(self) -> None:
@@ -118,16 +126,6 @@ class Feed(Generic[T]):
         if not kept or kept[0][0] > number + 1:
             return None
         return [told for told in kept if told[0] > number]
-
-
-def _newest(items: tuple[tuple[int, T], ...]) -> tuple[tuple[int, T], ...]:
-    """Return the newest of items, as many as may be kept."""
-    size, some = 0, items[-KEPT:]
-    for at in reversed(range(len(some))):
-        size += len(some[at][1])
-        if size > KEPT_BYTES:
-            return some[at + 1 :]
-    return some
 
 
 class Lookout:

@@ -28,13 +28,13 @@ from .run_writer import RunWriter
 LEASE_S = 30.0
 """Seconds without renewal after which an owner that cannot be proven dead is replaced."""
 
-_ROW = "SELECT 1 FROM transitions WHERE id = ?"
+_ROW = "SELECT 1 FROM rows WHERE id = ?"
 _LEASE = "SELECT owner, lease_until, fence FROM leases WHERE run = ?"
 _LEASES = "SELECT run, owner, lease_until, fence FROM leases WHERE owner IS NOT NULL"
 _AT_ONCE = 500
 """Numbers of runs in one statement."""
 
-_NEWEST_ROW = "SELECT seq, dest FROM transitions WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
+_NEWEST_ROW = "SELECT id & 4294967295, dest FROM rows WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1"
 
 _HELD: set[tuple[str, int, int]] = set()
 """File, run and token of everything that this process drives: what names it as owner beside these was left behind."""

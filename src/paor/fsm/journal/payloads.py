@@ -1,6 +1,9 @@
 """
 Payloads: the texts and bytes that rows refer to, by number and salted digest.
 
+A row's new texts are in the row's own column ``texts``, its change the last of them; long ones, bytes, and what a run was started with are in
+the table of that name.
+
 digest = SHA-256(salt || SHA-256(body) || T or B || media type), T for text and B for bytes. The salt is random, kept beside the body and erased with it, so that a
 row that stays says nothing about what was erased. A body is stored once within a run as far as the last
 `REMEMBERED` bodies reach.
@@ -13,7 +16,13 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from msgspec import MsgspecError
+from msgspec.json import Decoder, Encoder
+
 from ...states.records.actions import StoredText
+
+INLINE_CHARS = 16_384
+"""Characters of the longest text that is with its row; but a row's change is there, whatever its length."""
 
 REMEMBERED = 4096
 """Bodies of a run that are recognised when they come again; about 150 bytes of memory each."""
@@ -62,6 +71,103 @@ class Payload(NamedTuple):
 
 _payload: Callable[[tuple[Any, ...]], Payload] = partial(tuple.__new__, Payload)
 """Makes a payload of its fields; `Payload._make` at a third of its time."""
+
+
+Inline = tuple[int, str | None, str | None, str | None, str | None]
+"""
+A text of a row as it is stored: number, media type (None for JSON), digest, salt and body. Digest and salt are hex. The digest is there
+once salt and body are erased; before, it follows from both, and the row says it, too.
+"""
+
+_encode_texts = Encoder().encode
+_decode_texts: Callable[[str], list[Inline]] = Decoder(list[Inline]).decode
+
+
+def is_inline(payload: Payload) -> bool:
+    """Return whether a payload of a row, unless it is the change, is stored with the row."""
+    body = payload.body
+    return body is None or (isinstance(body, str) and len(body) <= INLINE_CHARS)
+
+
+def texts_column(payloads: Iterable[Payload]) -> str:
+    """Return the column ``texts`` of a row with these payloads."""
+    told = [
+        (
+            n,
+            None if media_type == JSON else media_type,
+            digest.hex() if salt is None else None,
+            None if salt is None else salt.hex(),
+            body,
+        )
+        for n, media_type, digest, salt, body in payloads
+    ]
+    return _encode_texts(told).decode()
+
+
+def text_values(run: int, payload: Payload) -> tuple[Any, ...]:
+    """Return the columns of the table `texts` for a payload."""
+    n, media_type, digest, salt, body = payload
+    return run << 32 | n, media_type, digest.hex(), None if salt is None else salt.hex(), body
+
+
+def payload_of_text(
+    key: int, media_type: str, digest: str, salt: str | None, body: str | bytes | None
+) -> Payload:
+    """
+    Return the payload in a row of the table `texts`.
+
+    Raises:
+        ValueError: Its digest or salt is no hex.
+    """
+    salted = None if salt is None else _unhex(salt)
+    return _payload((key & (2**32 - 1), media_type, _unhex(digest), salted, body))
+
+
+def _told(
+    n: int, media_type: str | None, digest: str | None, salt: str | None, body: str | None, *, hashed: bool
+) -> Payload:
+    """Return the payload in one item of a row's texts."""
+    kind = JSON if media_type is None else media_type
+    salted = None if salt is None else _unhex(salt)
+    if digest is not None:
+        told = _unhex(digest)
+    elif hashed and salted is not None and body is not None:
+        told = salted_digest(salted, body, kind)
+    else:
+        told = b""
+    return _payload((n, kind, told, salted, body))
+
+
+def _unhex(text: str) -> bytes:
+    """Return the bytes of what is written as `bytes.hex` writes them; of two ways to write the same one is none."""
+    data = bytes.fromhex(text)
+    if data.hex() != text:
+        raise ValueError("not as hex is written here")
+    return data
+
+
+def payloads_of(key: int, texts: str, *, hashed: bool = True) -> list[tuple[int, Payload]]:
+    """
+    Return the payloads in a row's column ``texts``, in order, each with its key.
+
+    Args:
+        key: Of the last one: the run's number << 32 | the number of the row's change.
+        texts: The column.
+        hashed: Whether the digest of a payload that is not erased is wanted; else it is empty.
+
+    Raises:
+        ValueError: It cannot be read, or its numbers are not in order.
+    """
+    try:
+        told = _decode_texts(texts)
+    except (MsgspecError, UnicodeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    base = key >> 32 << 32
+    found = [(base | item[0], _told(*item, hashed=hashed)) for item in told]
+    numbers = [n for n, *_ in told]
+    if numbers and (numbers[0] < 0 or base | numbers[-1] > key or numbers != sorted(set(numbers))):
+        raise ValueError("its numbers are not in order")
+    return found
 
 
 def encode_text(body: str | bytes) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from operator import itemgetter
 from typing import Any, Protocol, get_type_hints
 
 import orjson
@@ -20,23 +21,36 @@ from ...states.run.state import Change
 from .backend import ChangeWatch, JournalSource
 from .erasure_log import Erasure
 from .lineage import SharedPart, part_with, parts_of
-from .payloads import Payload
-from .record import COLUMNS, Labels, root_hash
-from .rows import ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
+from .payloads import Payload, payload_of_text, payloads_of
+from .record import COLUMNS, Labels, root_hash, row_of
+from .rows import PREVIOUS_HASH, ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
 from .run_index import RunIndex
 from .run_writer import NEWEST_ROUND, NO_ROUND
 
-_ROW = ", ".join(f'"{name}"' for name in COLUMNS)
 _BETWEEN = "WHERE id BETWEEN ? AND ?"
 _KEYED = {
     "specs": f"SELECT run, root_hash, {', '.join(ROOT_COLUMNS)} FROM specs WHERE run BETWEEN ? AND ? ORDER BY run LIMIT ?",
-    "transitions": f"SELECT id, {_ROW} FROM transitions {_BETWEEN} ORDER BY id LIMIT ?",
+    "rows": f'SELECT id, "row", {PREVIOUS_HASH}, hash FROM rows {_BETWEEN} ORDER BY id LIMIT ?',
     "documents": f"SELECT id, number, label, position, name, mime, bytes, digest, payload FROM documents {_BETWEEN} ORDER BY id LIMIT ?",
     "erasures": f"SELECT id, number, at, rule, payloads, reason, hash FROM erasures {_BETWEEN} ORDER BY id LIMIT ?",
-    "erased": f"SELECT id FROM payloads {_BETWEEN} AND body IS NULL ORDER BY id LIMIT ?",
 }
+_WITH_TEXTS = (
+    'SELECT "last", texts FROM rows WHERE "last" >= ?'
+    ' AND "last" <= coalesce((SELECT min("last") FROM rows WHERE "last" >= ?), 9223372036854775807)'
+    ' ORDER BY "last" LIMIT ?'
+)
+_WITH_GONE = (
+    'SELECT "last", texts FROM rows WHERE "last" >= ?'
+    ' AND "last" <= coalesce((SELECT min("last") FROM rows WHERE "last" >= ?), 9223372036854775807)'
+    """ AND texts LIKE '%,null,null]%' ORDER BY "last" LIMIT ?"""
+)
+"""How a text ends that is erased; one that is not may hold the same words."""
+
 _ALL = 2**62
-_AT_ONCE = 500
+_NEAR, _STRETCH = 16, 500
+"""Payloads in a gap that are read though nobody has asked for them, rather than begin another statement; most numbers of one."""
+
+_key = itemgetter(0)
 _SELECT_RUN = "SELECT * FROM runs"
 _ENDED = "SELECT run FROM transitions WHERE dest IN ('Done', 'Failed')"
 
@@ -127,13 +141,60 @@ class JournalReader:
         Return rows of a table in the order of their keys, each with its key before its columns.
 
         Args:
-            table: A key of `_KEYED`, or ``payloads``; ``erased`` are the payloads without a body.
+            table: A key of `_KEYED`, ``payloads``, or ``erased`` for the keys of the payloads without a body.
             first, last: Keys; of ``specs`` the run's number, of the others that << 32 | the number within the run.
             most: Rows at most.
         """
         if table == "payloads":
-            return self.source.query_payloads(f"{_BETWEEN} ORDER BY id LIMIT ?", (first, last, most))
-        return self.query(_KEYED[table], (first, last, most))
+            return self._keyed_payloads(first, last, most)
+        if table == "erased":
+            return self._keyed_erased(first, last, most)
+        found = self.query(_KEYED[table], (first, last, most))
+        return [self._row(*row) for row in found] if table == "rows" else found
+
+    def _keyed_payloads(self, first: int, last: int, most: int) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = []
+        key = first
+        try:
+            for key, *values in self.source.query_texts(first, last, most):
+                found.append((key, *payload_of_text(key, *values)))
+            if found and first == last:
+                return found
+            beside = len(found)
+            for key, texts in self.query(_WITH_TEXTS, (first, last, most)):
+                found += [(own, *payload) for own, payload in payloads_of(key, texts) if first <= own <= last]
+        except (TypeError, ValueError) as error:
+            raise JournalDamaged(
+                f"run {self._name(key >> 32)}: payload {key & (2**32 - 1)} cannot be read; run: paor verify"
+            ) from error
+        if 0 < beside < len(found):
+            found.sort(key=_key)
+        return found[:most]
+
+    def _keyed_erased(self, first: int, last: int, most: int) -> list[tuple[Any, ...]]:
+        sql = f"SELECT id FROM texts {_BETWEEN} AND body IS NULL ORDER BY id LIMIT ?"
+        beside, at, some = self.query(sql, (first, last, most)), first, _STRETCH
+        gone: list[tuple[int]] = []
+        while len(gone) < most and some == _STRETCH:
+            rows = self.query(_WITH_GONE, (at, last, _STRETCH))
+            for at, texts in rows:
+                with suppress(TypeError, ValueError):  # which verify names
+                    gone += [
+                        (key,)
+                        for key, item in payloads_of(at, texts)
+                        if item.body is None and first <= key <= last
+                    ]
+            at, some = at + 1, len(rows)
+        return sorted([*beside, *gone])[:most]
+
+    def _row(self, key: int, text: str, before: bytes, hash: bytes) -> tuple[Any, ...]:
+        """Return a row of `rows` as values, its key before them."""
+        try:
+            return (key, *row_of(key >> 32, text, before, hash))
+        except (TypeError, ValueError) as error:
+            raise JournalDamaged(
+                f"run {self._name(key >> 32)}: row {key & (2**32 - 1)} cannot be read; run: paor verify"
+            ) from error
 
     def runs(
         self,
@@ -269,7 +330,7 @@ class JournalReader:
 
     def own_rows(self, run: int, first: int = 0, last: int = 2**32 - 1) -> list[tuple[Any, ...]]:
         """Return the own rows of run number *run*, from *first* to *last*, as plain tuples."""
-        return [row[1:] for row in self.keyed("transitions", run << 32 | first, run << 32 | last)]
+        return [row[1:] for row in self.keyed("rows", run << 32 | first, run << 32 | last)]
 
     def columns(
         self,
@@ -344,8 +405,9 @@ class JournalReader:
 
     def last_payload(self, run: int) -> int:
         """Return the number of a run's newest own payload, -1 without one."""
-        found = self.query("SELECT max(id) FROM payloads WHERE id BETWEEN ? AND ?", _range(run))[0][0]
-        return -1 if found is None else found & (2**32 - 1)
+        of_rows = 'SELECT max("last") FROM rows WHERE "last" BETWEEN ? AND ?'
+        found = self.query(f"SELECT ({of_rows}), (SELECT max(id) FROM texts {_BETWEEN})", _range(run) * 2)[0]
+        return max((key & (2**32 - 1) for key in found if key is not None), default=-1)
 
     def payload(self, run: int, n: int) -> Payload:
         """See `fsm.journal_api.Journal.payload`."""
@@ -365,11 +427,9 @@ class JournalReader:
         """Return many payloads of a run, by number, each checked as `intact` does."""
         found: dict[int, Payload] = {}
         numbers = sorted(digests)
-        for at in range(0, len(numbers), _AT_ONCE):
-            some = numbers[at : at + _AT_ONCE]
-            rest = f"WHERE id IN ({', '.join('?' * len(some))})"
-            rows = self.source.query_payloads(rest, tuple(run << 32 | n for n in some))
-            found |= {row[1]: Payload(*row[1:]) for row in rows}
+        for first, last in _stretches(numbers):
+            rows = self.keyed("payloads", run << 32 | first, run << 32 | last)
+            found |= {row[1]: Payload(*row[1:]) for row in rows if row[1] in digests}
         for n in numbers:
             payload = found.get(n) or found.setdefault(
                 n, self.payload(run, n)
@@ -401,10 +461,11 @@ class JournalReader:
         self, run: int, *, erased: bool, first: int = 0, last: int = 2**32 - 1
     ) -> list[int]:
         """Return the numbers of a run's payloads, of those that were erased or of those that were not."""
+        gone = [key & (2**32 - 1) for (key,) in self.keyed("erased", run << 32 | first, run << 32 | last)]
         if erased:
-            return [key & (2**32 - 1) for (key,) in self.keyed("erased", run << 32 | first, run << 32 | last)]
-        sql = f"SELECT n FROM payloads {_BETWEEN} AND body IS NOT NULL"
-        return [n for (n,) in self.query(sql, (run << 32 | first, run << 32 | last))]
+            return gone
+        begin, end, without = self.lineage(run)[-1].first_payload, self.last_payload(run), {*gone}
+        return [n for n in range(max(first, begin), min(last, end) + 1) if n not in without]
 
     def payloads_at(self, run: int, first: int, count: int) -> list[Payload]:
         """Return *count* payloads of a run from number *first* on, fewer where there are no more."""
@@ -413,13 +474,13 @@ class JournalReader:
 
     def newest_row(self, run: int) -> int | None:
         """Return the number of the newest own row of a run, None without one."""
-        found = self.query("SELECT max(id) FROM transitions WHERE id BETWEEN ? AND ?", _range(run))[0][0]
+        found = self.query(f"SELECT max(id) FROM rows {_BETWEEN}", _range(run))[0][0]
         return None if found is None else found & (2**32 - 1)
 
     def iterate_rows(self, run: int, batch: int, first: int = 0) -> Iterator[tuple[Any, ...]]:
         """Yield the own rows of a run from number *first* on, in order, a bounded number in memory at a time."""
         first, last = _range(run, first)
-        while rows := self.keyed("transitions", first, last, batch):
+        while rows := self.keyed("rows", first, last, batch):
             yield from (row[1:] for row in rows)
             first = self._after(rows[-1][0], first)
 
@@ -438,15 +499,14 @@ class JournalReader:
 
     def payloads(self, run: int, last: int) -> list[Payload]:
         """Return the newest payloads of a run, at most *last*, in order; of a fork also those that it shares."""
-        rest = f"{_BETWEEN} ORDER BY id DESC LIMIT ?"
-        rows: list[tuple[Any, ...]] = []
-        end = 2**32
+        found: list[Payload] = []
+        end = self.next_payload(run)
         for part in reversed(self.lineage(run)):
-            if len(rows) < last and end > part.first_payload:
-                keys = part.run << 32 | part.first_payload, part.run << 32 | end - 1
-                rows += self.source.query_payloads(rest, (*keys, last - len(rows)))
+            begin = max(part.first_payload, end - (last - len(found)))
+            if begin < end:
+                found = self.payloads_at(part.run, begin, end - begin) + found
             end = min(end, part.first_payload)
-        return [Payload(*row[1:]) for row in reversed(rows)]
+        return found
 
     def change(self, run: int, column: str) -> Change:
         """Return the change that a row's ``change`` column refers to, checked against the digest there."""
@@ -534,6 +594,15 @@ def _run_row(row: tuple[Any, ...]) -> RunRow:
         if not isinstance(value, kind):
             raise JournalDamaged(f"run {row[1]!a:.80}: its {name} cannot be read; run: paor verify")
     return RunRow(*columns)
+
+
+def _stretches(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield first and last of every stretch of rising numbers without a wide gap, none of them long."""
+    first = 0
+    for at in range(1, len(numbers) + 1):
+        if at == len(numbers) or numbers[at] - numbers[at - 1] > _NEAR or at - first >= _STRETCH:
+            yield numbers[first], numbers[at - 1]
+            first = at
 
 
 def _range(run: int, first: int = 0) -> tuple[int, int]:

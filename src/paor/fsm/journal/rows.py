@@ -25,6 +25,13 @@ ROOT_COLUMNS = (
 """Columns of a run that never change; their hash is the root of its chain."""
 
 
+PREVIOUS_HASH = (
+    "coalesce((SELECT hash FROM rows AS before WHERE before.id = rows.id - 1),"
+    " (SELECT root_hash FROM specs WHERE specs.run = rows.id >> 32))"
+)
+"""The hash that a row of `rows` follows, in SQL."""
+
+
 class CalledBy(NamedTuple):
     """
     The call that a run was started by.

@@ -22,10 +22,8 @@ _OPEN = (
     " (SELECT 1 FROM transitions AS ended WHERE ended.run = specs.run AND ended.dest IN ('Done', 'Failed'))"
 )
 
-_NEWEST_ROW = (
-    "(SELECT max(id) FROM transitions WHERE id BETWEEN specs.run << 32 AND specs.run << 32 | 4294967295)"
-)
-_SPEC_BODY = "LEFT JOIN payloads ON payloads.id = (specs.run << 32 | spec_payload)"
+_NEWEST_ROW = "(SELECT max(id) FROM rows WHERE id BETWEEN specs.run << 32 AND specs.run << 32 | 4294967295)"
+_SPEC_BODY = "LEFT JOIN texts ON texts.id = (specs.run << 32 | spec_payload)"
 
 
 class PlacedRun(NamedTuple):

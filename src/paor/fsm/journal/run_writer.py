@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from .backend import SqlConnection
+from msgspec import MsgspecError
+
+from .backend import SqlConnection, stored_row
 from .erasure_log import Erasure
-from .payloads import Payload
-from .record import COLUMNS, NO_LABELS, Labels, Row
+from .payloads import Payload, payloads_of, texts_column
+from .record import COLUMNS, NO_LABELS, Labels, Row, last_text, row_text
 from .rows import ROOT_COLUMNS
 
 INSERT_DOCUMENT = (
     "INSERT INTO documents (id, run, number, label, position, name, mime, bytes, digest, payload)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-ROW_VALUES = ", ".join("?" * (len(COLUMNS) + 1))
-INSERT_ROW = f"INSERT INTO transitions VALUES ({ROW_VALUES})"
+ROW_VALUES = ", ".join("?" * 5)
+INSERT_ROW = f'INSERT INTO rows (id, "last", "row", hash, texts) VALUES ({ROW_VALUES})'
 
 _INSERT_RUN = (
     f'INSERT INTO specs (run, {", ".join(ROOT_COLUMNS)}, root_hash, "key", metadata, conversation)'
     f" VALUES ({', '.join('?' * (len(ROOT_COLUMNS) + 5))})"
 )
+_CHANGE = COLUMNS.index("change")
 _INSERT_ERASURE = "INSERT INTO erasures VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
 NEWEST_ROUND = (
@@ -38,6 +43,12 @@ GONE = "(erased)"
 
 PLAIN_TYPES = ("text/plain", "application/json")
 """Media types that say nothing about what was there."""
+
+
+def blanked(payload: Payload) -> Payload:
+    """Return a payload without salt and body, and without a media type that would say something of it."""
+    plain = payload.media_type in PLAIN_TYPES
+    return payload._replace(salt=None, body=None, media_type=payload.media_type if plain else "")
 
 
 class RunWriter:
@@ -88,8 +99,8 @@ class RunWriter:
 
     def hash_of(self, run_id: str, seq: int) -> bytes | None:
         """Return the hash of row *seq* of the run, or None."""
-        sql = "SELECT hash FROM transitions JOIN specs ON specs.run = transitions.run WHERE run_id = ? AND seq = ?"
-        found = self._one(sql, run_id, seq)
+        sql = "SELECT hash FROM specs JOIN rows ON rows.id = (specs.run << 32 | ?) WHERE run_id = ?"
+        found = self._one(sql, seq, run_id)
         return found[0] if found is not None else None
 
     def columns_of_spec(self, run: int, n: int) -> dict[str, Any] | None:
@@ -127,8 +138,9 @@ class RunWriter:
         """Write which spec a run has that has no rows, and take out its payloads and documents, which are written anew."""
         sql = "UPDATE specs SET spec = ?, spec_payload = ?, root_hash = ? WHERE run = ?"
         self.connection.execute(sql, (columns["spec"], columns["spec_payload"], root, run))
-        for table in ("payloads", "documents"):
-            self.connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
+        for table in ("texts", "documents"):
+            sql = f"DELETE FROM {table} WHERE id BETWEEN ? AND ?"
+            self.connection.execute(sql, (run << 32, (run + 1 << 32) - 1))
 
     def add_free_lease(self, run: int) -> None:
         """Write the lease of a run that nobody drives."""
@@ -143,9 +155,21 @@ class RunWriter:
         sql = 'UPDATE specs SET "key" = ?, metadata = ?, conversation = ? WHERE run = ?'
         self.connection.execute(sql, (*labels, run))
 
-    def add_rows(self, rows: Collection[Row]) -> None:
-        """Write rows, each with its run's number first."""
-        self.connection.executemany(INSERT_ROW, [(row[0] << 32 | row[1], *row) for row in rows])
+    def add_row(self, row: Row, payloads: Iterable[Payload]) -> None:
+        """
+        Write a row with the payloads that it has brought, as far as they are not written already.
+
+        Raises:
+            ValueError: One of its columns that are JSON is none.
+        """
+        run, seq, hash = row[0], row[1], row[-1]
+        try:
+            last, text = last_text(0, row[_CHANGE]), row_text(row)
+        except MsgspecError as error:
+            raise ValueError(str(error)) from None
+        values, beside = stored_row(run, seq, last, text, hash, payloads)
+        self.connection.execute(INSERT_ROW, values)
+        self.add_payloads(run, beside)
 
     def add_payloads(self, run: int, payloads: Collection[Payload]) -> None:
         """Write payloads."""
@@ -179,13 +203,34 @@ class RunWriter:
         )
         if labels:
             self.set_labels(run, NO_LABELS)
+        keys = [run << 32 | n for n in sorted(payloads)]
         self.connection.executemany(
-            "UPDATE payloads SET body = NULL, salt = NULL,"
+            "UPDATE texts SET body = NULL, salt = NULL,"
             f" media_type = CASE WHEN media_type IN {PLAIN_TYPES} THEN media_type ELSE '' END WHERE id = ?",
-            [(run << 32 | n,) for n in sorted(payloads)],
+            [(key,) for key in keys],
         )
+        self._blank_in_rows(keys)
         # in the same transaction: after a crash before the file was written anew it is known that it still has to be
         self.connection.execute("INSERT INTO unscrubbed VALUES (?) ON CONFLICT (run) DO NOTHING", (run,))
+
+    def _blank_in_rows(self, keys: Sequence[int]) -> None:
+        """Set salts and bodies to None in the rows that have these texts; *keys* are of one run, in order."""
+        at = 0
+        while at < len(keys):
+            sql = 'SELECT "last", texts FROM rows WHERE "last" >= ? ORDER BY "last" LIMIT 1'
+            found = self._one(sql, keys[at])
+            if found is None or found[0] >> 32 != keys[at] >> 32:
+                return
+            key, texts = found
+            end = bisect_right(keys, key, at)
+            gone = {*keys[at:end]}
+            kept: list[
+                Payload
+            ] = []  # of a row whose texts cannot be read: damage keeps nothing from being erased
+            with suppress(TypeError, ValueError):
+                kept += (blanked(item) if own in gone else item for own, item in payloads_of(key, texts))
+            self.connection.execute('UPDATE rows SET texts = ? WHERE "last" = ?', (texts_column(kept), key))
+            at = end
 
     def _one(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
         found: tuple[Any, ...] | None = self.connection.execute(sql, values).fetchone()

@@ -17,7 +17,6 @@ from msgspec.structs import asdict, replace
 from ...states.base.errors import IllegalEvent, UsageError
 from ...states.records.conversation import Spoken
 from ...states.records.outcomes import (
-    NO_USAGE,
     Answered,
     Asked,
     Cancelled,
@@ -27,12 +26,11 @@ from ...states.records.outcomes import (
     Outcome,
     Replied,
     Unaffordable,
-    Usage,
 )
 from ...states.records.requests import NOTHING, ModelRequest, Nothing, Recall, Request, ToolRequest
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.spec import machine_data
-from ...states.run.state import Counters, Run
+from ...states.run.state import Run
 from ..decision.conversation import said_by
 from ..decision.guard_context import NO_VALUES, Given, GuardContext
 from ..decision.host_machine import recorded_phases
@@ -49,10 +47,9 @@ from .updates import Decision, workflow_update
 
 def facts_of(case: GuardContext, row: Row, outcome: Outcome) -> dict[str, Any]:
     """Return what the row says of its outcome: kinds, codes, digests and whole numbers; no foreign text."""
-    kind = outcome.kind
-    facts: dict[str, Any] = {"kind": kind}
-    if kind in _FACTS:
-        facts |= _FACTS[kind](case, outcome)
+    facts: dict[str, Any] = {"kind": outcome.kind}
+    if (more := _FACTS.get(outcome.kind)) is not None:
+        facts |= more(case, outcome)
     if row.trigger == "execute":
         facts |= _call_facts(case)
     if case.stop_reason is not None:
@@ -266,7 +263,8 @@ def _decided(
     case.given, case.fresh = given, fresh
     walker = Walker(case)
     event = DECIDE if run.memory.question is None else SETTLE
-    machine.check_unchanged(event, run.state)
+    if machine is not in_force.MACHINE:  # which nobody is given
+        machine.check_unchanged(event, run.state)
     if not machine.events[event].trigger(walker):
         raise _illegal(run, outcome)
     row = walker.row
@@ -277,15 +275,17 @@ def _decided(
         change, counters = workflow_update(case, row.source, row.trigger, change, counters)
     if (said := said_by(case, row.trigger, row.dest, change, kit)) is not None:
         change = replace(change, said=said)
-    counters = _add_usage(counters, outcome.usage, moment, details=run.spec.revision > 1)
+    counters = with_usage(counters, outcome.usage, moment.active_us, details=run.spec.revision > 1)
     facts = facts_of(case, row, outcome)
     if said is not None:
-        facts = facts | _said_facts(said)
+        facts |= _said_facts(said)
     return Decision(row, walker.guards, change, counters, facts, case)
 
 
 def _said_facts(said: Spoken) -> dict[str, Any]:
     """Return what a row says of a conversation that was cut, and of a result that is not shown whole."""
+    if said.first is said.cut is None and not any(item.whole for item in said.items):
+        return {}
     shown = [item for item in said.items if item.whole]
     cuts = [(cut.dropped, len(cut.shortened)) for cut in (said.first, said.cut) if cut is not None]
     facts: dict[str, Any] = {"cut": [*map(sum, zip(*cuts, strict=True))]} if cuts else {}
@@ -296,9 +296,9 @@ def _said_facts(said: Spoken) -> dict[str, Any]:
 
 def machine_of(run: Run, kit: RunResources) -> Machine:
     """Return the machine that *run* walks: its host's own with the functions that *kit* has, or the standard one."""
-    if run.spec.host_machine and isinstance(kit.machine, Machine):
-        return kit.machine
-    return machine_told(run.spec.host_machine)
+    if not kit.own_machine:
+        return in_force.MACHINE
+    return kit.machine if isinstance(kit.machine, Machine) else machine_told(run.spec.host_machine)
 
 
 def machine_told(text: str, functions: Machine | None = None) -> Machine:
@@ -355,12 +355,6 @@ def _can_come(run: Run, kind: str, request: Request | None) -> bool:
     if request is NOTHING and run.state == EXECUTING:  # a reconciliation has said how the call ended
         return kind in ("result", "cancelled")
     return kind in _COMES_TO[type(request)] or kind == "cancelled"
-
-
-def _add_usage(counters: Counters, usage: Usage, moment: Moment, *, details: bool) -> Counters:
-    """Return *counters* with time and usage added; with its *details*, which the first revision did not count."""
-    counters = replace(counters, time_us=counters.time_us + moment.active_us)
-    return counters if usage is NO_USAGE else with_usage(counters, usage, details=details)
 
 
 __all__ = ["Decision", "Moment", "decide", "request_of"]

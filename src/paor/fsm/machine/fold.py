@@ -168,17 +168,17 @@ def apply(
     Raises:
         InternalError: *change* sets other slots than `SETS` declares, or a turn that `restore` would not look for.
     """
-    place, slots = (run.state, trigger), change.slots()
-    if slots.keys() - AT_TIMES != sets_of(run).get(place, OWN_SLOTS):
-        _refuse(run, place, slots.keys() - AT_TIMES)
+    memory, place, slots = run.memory, (run.state, trigger), change.slots()
+    if (found := slots.keys() - AT_TIMES) != sets_of(run).get(place, OWN_SLOTS):
+        _refuse(run, place, found)
     if "turn" in slots and (slots["turn"] is not None) is not _adds_turn(place, outcome["kind"]):
         raise InternalError(f"run {run.run_id}: {trigger} in {run.state} says a turn at times only")
-    updates = _updates(run.memory, slots)
-    if run.state == EXECUTING or run.memory.asked is not None or len(run.memory.produced):
+    updates = _updates(memory, slots)
+    if run.state == EXECUTING or memory.asked is not None or len(memory.produced):
         facts = _Facts(run)
         facts.add(place, outcome, counters.step)
         updates |= facts.updates()
-    memory = replace(run.memory, **updates)
+    memory = replace(memory, **updates)
     spec = run.spec if updates.get("choice") is None else chosen_spec(run.spec, memory.choice)
     return Run(run.run_id, run.number, spec, dest, run.seq + 1, counters, memory, at)
 

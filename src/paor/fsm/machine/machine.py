@@ -2,12 +2,12 @@
 The machine: a `transitions.Machine` derived from the table, which decides what an outcome leads to.
 
 All rows of a phase are transitions of the event `DECIDE`, in the table's order; those that a waiting run tries are transitions of `SETTLE`,
-too. The library triggers the event, tries its transitions from top to bottom, checks their conditions, the named guards, and takes the first
-whose conditions all hold. The journal records the values and the row: `Walker.guards` and `Walker.row`. There is no other chooser.
+too. The library tries the transitions of an event from top to bottom, and takes the first whose conditions, the named guards, all hold.
+The journal records the values and the row: `Walker.guards` and `Walker.row`. There is no other chooser.
 
 Four things differ from the library's defaults, each by a method that it has for that: an event has no queue; a condition that does not hold does not end the
 evaluation of its transition, so that a journal tells of each row that was tried why it was not taken; the row that was taken is noted; and
-the lists of callbacks of a transition, which are empty, are not called.
+a transition evaluates its conditions itself, and does not call its lists of callbacks, which are empty.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class GuardedTransition(Transition):
 
     Attributes:
         row: The row.
-        needed: Its conditions, but for the host's own guards.
+        needed: Of its conditions, but for the host's own guards: name, function, and the value that it needs.
         required: Those guards, which are asked only where all others hold.
     """
 
@@ -132,9 +132,10 @@ class GuardedTransition(Transition):
     ) -> None:
         super().__init__(source, dest, *args, **kwargs)
         self.row = row
-        named = tuple(zip((*row.conditions, *row.unless), self.conditions, strict=True))
-        self.needed = tuple(condition for name, condition in named if name not in own)
-        self.required = tuple(condition for name, condition in named if name in own)
+        asked = [(cast(Evaluation, condition.func), condition.target) for condition in self.conditions]
+        parts = tuple((evaluation.__name__, evaluation.guard, wanted) for evaluation, wanted in asked)
+        self.needed = tuple(part for part in parts if part[0] not in own)
+        self.required = tuple(part for part in parts if part[0] in own)
 
     @property
     def label(self) -> str:
@@ -142,28 +143,34 @@ class GuardedTransition(Transition):
         return self.row.trigger
 
     def execute(self, event_data: EventData) -> bool:
-        """Do as the library does where no callback hangs on a transition, and none does; see `Machine.check_unchanged`."""
-        if not self._eval_conditions(event_data):
-            return False
-        self._change_state(event_data)
-        return True
+        """
+        Bring the walker into the destination where all conditions hold, and note the row; return whether they do.
 
-    def _eval_conditions(self, event_data: EventData) -> bool:
-        """Return whether all conditions hold: of paor's own each is checked, of the host's own up to the first that does not hold."""
-        fits = True
-        for condition in self.needed:
-            if not condition.check(event_data):
+        Of paor's own conditions each is evaluated, of the host's own up to the first that does not hold. It is what the library does
+        with them (`Evaluation`), without a call for each, and without its callbacks: none hangs on a transition, see `Machine.check_unchanged`.
+        """
+        walker: Walker = event_data.model  # type: ignore[assignment]  # the library's type is `object`
+        values, case, fits = walker.guards, walker.case, True
+        for name, guard, wanted in self.needed:
+            value = values.get(name)
+            if value is None:
+                value = values[name] = guard(case)
+            if value is not wanted:
                 fits = False
-        if fits:
-            for condition in self.required:
-                if not condition.check(event_data):
-                    return False
-        return fits
-
-    def _change_state(self, event_data: EventData) -> None:
-        """Bring the walker into the destination, and note the row that has led it there."""
-        super()._change_state(event_data)
-        event_data.model.row = self.row  # type: ignore[attr-defined]  # a Walker
+        if not fits:
+            return False
+        for name, guard, wanted in self.required:
+            value = values.get(name)
+            if value is None:
+                value = values[name] = guard(case)
+            if value is not wanted:
+                return False
+        row, states = self.row, event_data.machine.states
+        states[row.source].exit(event_data)
+        states[row.dest].enter(event_data)
+        walker.state = row.dest
+        walker.row = row
+        return True
 
 
 _SHARED = attrgetter(

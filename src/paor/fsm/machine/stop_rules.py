@@ -54,7 +54,7 @@ def read_case(run: Run, outcome: Outcome, kit: RunResources, at_us: int = 0) -> 
         read_workflow(case, kit)
         case.stop = first_stop(case, HARD_STOP)
     if run.state == REVIEWING and not (run.counters.concluded or run.counters.formatted):
-        case.stop_reason = first_stop(case, STOP_REACHED)
+        case.stop_reason = None if nothing_concludes(case) else first_stop(case, STOP_REACHED)
     return case
 
 
@@ -67,6 +67,16 @@ def nothing_stops(case: GuardContext) -> bool:
     if case.outcome.kind not in _ORDINARY or case.unaskable or case.lost or case.aborted:
         return False
     return not budgets.limit_reached(case.run)
+
+
+def nothing_concludes(case: GuardContext) -> bool:
+    """Return whether no stop after an action can hold, without asking the table: the model goes on, and nothing is used up."""
+    run, refinement = case.run, case.refinement
+    if refinement is None or refinement.decision != "continue" or case.moved is not None or run.spec.plans:
+        return False
+    if run.spec.limits.budgeted or budgets.all_met(case.criteria) or stale(case):
+        return False
+    return budgets.steps_left(run)
 
 
 def first_stop(case: GuardContext, guard: str) -> str | None:

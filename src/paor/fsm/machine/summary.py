@@ -27,7 +27,7 @@ from ...states.records.conversation import (
     size_of,
     with_cut,
 )
-from ...states.records.outcomes import USED, ModelFault, Outcome, Replied, Usage
+from ...states.records.outcomes import NO_USAGE, USED, ModelFault, Outcome, Replied, Usage
 from ...states.records.requests import ModelRequest, Request
 from ...states.run.state import Counters, Run
 from ..decision.observation import clean, line
@@ -69,16 +69,24 @@ def used_by(came: Outcome) -> Usage:
     return replace(came.usage, calls=1) if isinstance(came, Replied | ModelFault) else came.usage
 
 
-def with_usage(counters: Counters, usage: Usage, *, details: bool) -> Counters:
-    """Return *counters* with a usage added; with its *details*, which the first revision did not count."""
+def with_usage(counters: Counters, usage: Usage, active_us: int = 0, *, details: bool) -> Counters:
+    """Return *counters* with active time and a usage added; with its *details*, which the first revision did not count."""
+    time_us = counters.time_us + active_us
+    if usage is NO_USAGE:
+        return replace(counters, time_us=time_us)
+    more: dict[str, int] = {}
+    if usage.cost_micro:
+        more["cost_micro"] = counters.cost_micro + usage.cost_micro
+    if details and (usage.tokens_cached or usage.tokens_cache_write):
+        more["tokens_cache_write"] = counters.tokens_cache_write + usage.tokens_cache_write
+        more["tokens_cached"] = counters.tokens_cached + usage.tokens_cached
     return replace(
         counters,
+        time_us=time_us,
         tokens_in=counters.tokens_in + usage.tokens_in,
         tokens_out=counters.tokens_out + usage.tokens_out,
-        cost_micro=counters.cost_micro + usage.cost_micro,
         calls=counters.calls + usage.calls,
-        tokens_cache_write=counters.tokens_cache_write + (usage.tokens_cache_write if details else 0),
-        tokens_cached=counters.tokens_cached + (usage.tokens_cached if details else 0),
+        **more,
     )
 
 

@@ -143,7 +143,7 @@ TABLE: tuple[Row, ...] = (
         "wait",
         EXECUTING,
         ("input_required", "elicitations_left"),
-        "the tool needs somebody's answer before it goes on",
+        "the tool needs somebody's answer before it continues",
     ),
     Row(EXECUTING, "retry_step", EXECUTING, ("step_retries_left", "retryable"), "the step's own retries"),
     Row(EXECUTING, "execute", OBSERVING, (), "the tool ended, with a result or an error"),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 
-from ...states.base.errors import UsageError
+from ...states.base.errors import JournalDamaged, UsageError
 from ..journal.read_ahead import ReadAhead
 from ..journal.reader import Readable, reader_of
 from ..journal.rows import RunRow
-from .trial import Trial, TrialFinding, TrialSettings, trial
+from ..verify.verify import RunDefects
+from .trial import Heard, Trial, TrialFinding, TrialSettings, trial
 
 _USAGE = "backtest takes an Engine and a Journal, such as backtest(engine, engine.journal)"
 
@@ -30,7 +32,7 @@ def backtest(
 
     Raises:
         UsageError: It was given something else than an engine, a journal and runs of it.
-        JournalDamaged: The chain of a run does not hold, or a row of it cannot be read.
+        JournalDamaged: A run is not what was written (`Journal.verify`).
     """
     for (found,) in trials([engine], journal, runs):
         yield from found.findings
@@ -41,9 +43,10 @@ def trials(
     journal: Readable,
     runs: Sequence[RunRow] | None = None,
     usage: str = _USAGE,
+    heard: Heard | None = None,
 ) -> Iterator[tuple[Trial, ...]]:
     """
-    Yield the trials of each run, the oldest first, one with each of *engines*; see `backtest`.
+    Yield the trials of each run, the oldest first, one with each of *engines*; see `backtest`, and for *heard* `fsm.replay.trial.trial`.
 
     Raises:
         UsageError: It was given something else than engines, a journal and runs of it; *usage* says what is expected.
@@ -56,5 +59,9 @@ def trials(
     with reader.snapshot() as still:
         rows = sorted(still.runs() if runs is None else runs, key=lambda row: row.run)
         ahead = ReadAhead(still.source, rows)
-        for row in rows:
-            yield tuple(trial(ahead, row, engine) for engine in engines)
+        with closing(RunDefects(still)) as checks:
+            for row in rows:
+                for part in ahead.lineage(row.run):
+                    if defects := checks.of(part.run):
+                        raise JournalDamaged(f"{defects[0]}; run: paor verify")
+                yield tuple(trial(ahead, row, engine, heard) for engine in engines)

@@ -175,9 +175,14 @@ def compare_request(
 
 
 def built_prompt(
-    journal: PayloadWindow, kit: RunResources, run: Run, row: Transition, request: ModelRequest
+    journal: PayloadWindow,
+    kit: RunResources,
+    run: Run,
+    row: Transition,
+    request: ModelRequest,
+    model: str | None = None,
 ) -> tuple[tuple[PromptMessage, ...], bool]:
-    """Return the messages of a request as they are made now, and whether none of the texts that go into them was erased."""
+    """Return the messages of a request as they are made now, for *model* or the recorded one, and whether no text in them was erased."""
     erased = []
 
     def texts(place: StoredText) -> str | None:
@@ -185,7 +190,8 @@ def built_prompt(
         erased.extend([place] if body is None else [])
         return as_text(body)
 
-    messages = kit.messages(request.kind, run, texts, str(row.request.get("model", "")))
+    asked = str(row.request.get("model", "")) if model is None else model
+    messages = kit.messages(request.kind, run, texts, asked)
     return messages, not erased
 
 

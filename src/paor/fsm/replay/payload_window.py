@@ -7,7 +7,6 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from ...prompts.model import PromptMessage
-from ...states.base.errors import JournalDamaged
 from ..journal.payloads import Payload
 from ..journal.prompts import Known, MessagePlace
 from ..journal.reader import JournalReader
@@ -25,7 +24,6 @@ class PayloadWindow:
 
     Args:
         journal: That holds them; it is only read.
-        intact: Whether each is compared with its digest when it is read.
 
     Attributes:
         missed: Whether one of those that were returned since this was last set to False was erased.
@@ -33,11 +31,11 @@ class PayloadWindow:
         same_prompts: By kind of request the newest of them that is derived as it was recorded: where its messages are, and they.
     """
 
-    def __init__(self, journal: JournalReader, *, intact: bool = False) -> None:
+    def __init__(self, journal: JournalReader) -> None:
         self.missed = False
         self.prompts: Known = {}
         self.same_prompts: dict[str, tuple[Sequence[MessagePlace], Sequence[PromptMessage]]] = {}
-        self._journal, self._intact = journal, intact
+        self._journal = journal
         self._kept: dict[tuple[int, int], Payload] = {}
         self._known: dict[int, _Known] = {}
 
@@ -46,7 +44,7 @@ class PayloadWindow:
         Return one payload.
 
         Raises:
-            JournalDamaged: There is none, or its text is not what was written.
+            JournalDamaged: There is none, or it cannot be read.
         """
         payload = self._kept.get((run, n)) or self._read(run, n)
         self.missed = self.missed or payload.body is None
@@ -60,8 +58,6 @@ class PayloadWindow:
             newest = next(reversed(self._kept), (run, -1))
             count = AHEAD if newest[0] != run or n > newest[1] else 1
             for payload in self._journal.payloads_at(run, n, count):
-                if self._intact and not payload.fits():
-                    raise JournalDamaged(f"payload {payload.n} does not fit its digest; run: paor verify")
                 self._kept.setdefault((run, payload.n), payload)
         return self._kept.get((run, n)) or self._journal.payload(run, n)  # of a fork one that it shares
 

@@ -9,8 +9,9 @@ what would follow is unknown. Nothing is asked or called. Pure, but for reading 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from itertools import chain
 from typing import Any, Literal, NamedTuple, Protocol
@@ -21,7 +22,7 @@ from msgspec.structs import replace
 from ...prompts.model import prompt_bytes
 from ...states.base.errors import ForbiddenRow, HostFunctionError, IllegalEvent, JournalDamaged
 from ...states.records.actions import Intent
-from ...states.records.outcomes import NoOutcome, Outcome, Recalled, Unaffordable, Usage
+from ...states.records.outcomes import NoOutcome, Outcome, Recalled, Replied, Unaffordable, Usage
 from ...states.records.requests import ModelRequest, Nothing, Recall, Request, ToolRequest
 from ...states.run.budgets import reservation, shortage
 from ...states.run.phase_names import EXECUTING, FAILED
@@ -45,7 +46,7 @@ from .recorded_outcome import RecordedHost, recorded_host, recorded_outcome
 from .restore import checked_parts, continue_with
 from .walk import UNREADABLE, request_at, spec_of_part
 
-Kind = Literal["decides", "asks", "unknown"]
+Kind = Literal["decides", "asks", "unknown", "form", "action", "arguments", "verdict", "error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,9 @@ class TrialFinding:
         run_id: The run.
         seq: Number of its row.
         kind: ``decides``: the row is decided otherwise; ``asks``: its request to a model, or its question to a person, has other words;
-            ``unknown``: from here on nothing can be said, since what would be asked for was not recorded, or was erased.
+            ``unknown``: from here on nothing can be said, since what would be asked for was not recorded, or was erased. From an
+            `Evaluation` how a model's reply to the new request differs from the recorded one: in its ``form``, its ``action``, its
+            ``arguments`` or its ``verdict``; ``error``: the model gave none.
         row: The recorded row, as ``PHASE.TRIGGER``; of one that was not recorded the phase alone.
         guard: The guard that decides it; empty where none does.
         was: As recorded.
@@ -153,7 +156,7 @@ _FREE = ("none", "recalled", "answer")
 """Outcomes that cost nothing: their rows may be left out by a trial that has no use for them."""
 
 
-def trial(journal: JournalReader, row: RunRow, settings: TrialSettings) -> Trial:
+def trial(journal: JournalReader, row: RunRow, settings: TrialSettings, heard: Heard | None = None) -> Trial:
     """
     Derive a run again with other settings.
 
@@ -161,12 +164,13 @@ def trial(journal: JournalReader, row: RunRow, settings: TrialSettings) -> Trial
         journal: That holds it; it is only read.
         row: The run.
         settings: What is tried.
+        heard: Called with each request to a model that would have other words, and whose reply was recorded.
 
     Raises:
         JournalDamaged: The chain does not hold, or a row or a text cannot be read.
     """
     with damage_told(row.run_id):
-        walk = _Walk(journal, row, settings)
+        walk = _Walk(journal, row, settings, heard)
         walk.go()
         used = _recorded(walk.rows if walk.whole else walk.rows[: walk.at]), walk.spent
         return Trial(row.run_id, tuple(walk.findings), *used, walk.whole, tuple(walk.digests))
@@ -178,6 +182,33 @@ def _recorded(rows: list[Transition]) -> Spent:
     last = rows[-1]
     calls = sum(row.trigger == "execute" for row in rows)
     return Spent(calls, last.counters.get("calls", 0), last.tokens_in + last.tokens_out, last.cost_micro)
+
+
+@dataclass(frozen=True, slots=True)
+class NewRequest:
+    """
+    A request that would have other words than the one that was recorded, and how a reply to it is read.
+
+    Attributes:
+        run: That asks; its memory has a summary that was asked for just before.
+        row: As recorded.
+        request: What is asked.
+        outcome: The recorded reply.
+        kit: What rows are derived with.
+        store: Payloads.
+        decided: Returns what a reply means for the run.
+    """
+
+    run: Run
+    row: Transition
+    request: ModelRequest
+    outcome: Replied
+    kit: RunResources
+    store: PayloadWindow
+    decided: Callable[[Replied], Decision]
+
+
+Heard = Callable[[NewRequest], None]
 
 
 class _Unknown(Exception):
@@ -203,7 +234,7 @@ class _Walk:
     The walk of a trial.
 
     Attributes:
-        journal, row, settings: See `trial`.
+        journal, row, settings, heard: See `trial`.
         findings, digests: So far; see `Trial`.
         parts, rows: All that were recorded; parts by the number of the run that each belongs to.
         at: How many of them the trial has used, or left out.
@@ -222,6 +253,7 @@ class _Walk:
     journal: JournalReader
     row: RunRow
     settings: TrialSettings
+    heard: Heard | None = None
     findings: list[TrialFinding] = field(default_factory=list)
     digests: list[bytes] = field(default_factory=list)
     parts: dict[int, SharedPart] = field(default_factory=dict)
@@ -240,7 +272,7 @@ class _Walk:
 
     def go(self) -> None:
         """Walk to the end of the run, or of what was recorded."""
-        self.store = PayloadWindow(self.journal, intact=True)
+        self.store = PayloadWindow(self.journal)
         for part, rows, _ in checked_parts(self.journal, self.row.run, self.row.head_seq):
             self.parts[part.run] = part
             self.rows += map(transition_of, rows)
@@ -342,6 +374,7 @@ class _Walk:
             summary = self._priced(recorded_outcome(self.store, run, beside[0]), row)
             seen, _, _ = after(run, summary, self.kit)
         outcome: Outcome | None = None
+        told = len(self.findings)
         if isinstance(request, ModelRequest) and own.outcome["kind"] != "cancelled":
             short = self._ask(seen, own, request)
             if short is None and own.outcome["kind"] == "unaffordable":
@@ -355,7 +388,35 @@ class _Walk:
             raise _Unknown("erased", _need(run, request))
         before = self.rows[self.at - 1].time_us if self.at else 0
         moment = Moment(row.at, max(0, row.time_us - before))
+        if len(self.findings) > told and isinstance(request, ModelRequest):
+            self._hear(run, seen, row, request, outcome, moment, summary)
         return self._decide(run, row, request, outcome, moment, summary)
+
+    def _hear(
+        self,
+        run: Run,
+        seen: Run,
+        row: Transition,
+        request: ModelRequest,
+        outcome: Outcome,
+        moment: Moment,
+        summary: Outcome | None,
+    ) -> None:
+        """Hand over a request that has other words, if somebody listens and its reply was recorded."""
+        if self.heard is None or not isinstance(outcome, Replied):
+            return
+        given, fresh = recorded_host(self.store, run, row)
+        decided = partial(
+            decide,
+            run,
+            moment=moment,
+            kit=self.kit,
+            request=request,
+            given=given,
+            fresh=fresh,
+            summary=summary,
+        )
+        self.heard(NewRequest(seen, row, request, outcome, self.kit, self.store, decided))
 
     def _decide(
         self,

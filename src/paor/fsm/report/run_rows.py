@@ -12,7 +12,7 @@ from ..explain.why import guard_fact, repeated_calls
 from ..journal.payloads import TEXT, as_text
 from ..journal.prompts import Known, MessagePlace, inner_places, prompt_places, told_messages
 from ..journal.reader import JournalReader
-from ..journal.record import PREV_HASH, canonical_row
+from ..journal.record import row_text
 from ..journal.rows import RunRow, StoredDocument, Transition
 from ..machine.guards import GUARDS
 from ..machine.machine import Machine
@@ -83,7 +83,7 @@ class RowDetails:
         return {
             "seq": row.seq,
             "run": row.run,
-            "canonical": canonical_row(values[:PREV_HASH]).decode(),
+            "canonical": row_text(values).decode(),
             "prev": row.prev_hash,
             "hash": row.hash,
             "words": self._facts(row, case, machine),

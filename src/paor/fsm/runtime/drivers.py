@@ -176,6 +176,12 @@ def perform(steps: Steps, journal: JournalStore) -> Iterator[Event]:
         value = None
         if isinstance(effect, Commit):
             journal.append(effect.entry)
+            value = True  # at once: what the row has found of a cancel is still so
+        elif isinstance(effect, (AskModel, UseTool)):
+            if effect.place is not None and speaks(effect):
+                value = yield from live(effect, partial(_perform_call, watch=watch))
+            else:
+                value = _perform_call(effect, watch)
         elif isinstance(effect, Emit):
             yield effect.event
         elif isinstance(effect, AskHost):
@@ -186,8 +192,6 @@ def perform(steps: Steps, journal: JournalStore) -> Iterator[Event]:
             value = effect.group.wait(effect.call, watch)
         elif isinstance(effect, Drop):
             effect.group.close()
-        elif not isinstance(effect, Reconcile) and effect.place is not None and speaks(effect):
-            value = yield from live(effect, partial(_perform_call, watch=watch))
         else:
             value = _perform_call(effect, watch)
 
@@ -270,6 +274,15 @@ async def aperform(steps: Steps, journal: JournalStore) -> AsyncIterator[Event]:
         value = None
         if isinstance(effect, Commit):
             await journal.aappend(effect.entry)
+        elif isinstance(effect, (AskModel, UseTool)):
+            if effect.place is not None and speaks(effect, in_thread=False):
+                talk = StreamedCall(effect, partial(_acame_to, watch=watch))
+                async with aclosing(talk.events()) as events:
+                    async for event in events:
+                        yield event
+                value = talk.value
+            else:
+                value = await _acame_to(effect, watch)
         elif isinstance(effect, Emit):
             yield effect.event
         elif isinstance(effect, AskHost):
@@ -280,14 +293,6 @@ async def aperform(steps: Steps, journal: JournalStore) -> AsyncIterator[Event]:
             value = await effect.group.await_(effect.call, watch)
         elif isinstance(effect, Drop):
             await effect.group.aclose()
-        elif (
-            not isinstance(effect, Reconcile) and effect.place is not None and speaks(effect, in_thread=False)
-        ):
-            talk = StreamedCall(effect, partial(_acame_to, watch=watch))
-            async with aclosing(talk.events()) as events:
-                async for event in events:
-                    yield event
-            value = talk.value
         else:
             value = await _acame_to(effect, watch)
 

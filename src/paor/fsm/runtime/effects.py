@@ -59,7 +59,7 @@ class Drop(Struct, frozen=True):
 
 
 class Commit(Struct, frozen=True):
-    """Make one transition durable; raises when that is not possible."""
+    """Make one transition durable; raises when that is not possible. Comes to True where no time has passed since."""
 
     entry: Entry
 

@@ -26,9 +26,12 @@ _WHY = ("invalid", "duplicate", "error", "code", "stop", "action", "why")
 
 def log_transition(run: Run, decision: Decision, after: Run) -> None:
     """Tell one transition from *run* to *after*, once its row is durable."""
+    row = decision.row
+    if decision.facts["kind"] != "fault" and row.trigger != "wait" and not LOGGER.isEnabledFor(logging.INFO):
+        return
     if not LOGGER.isEnabledFor(level := _level(decision, after)):
         return
-    row, step = decision.row, after.counters.step
+    step = after.counters.step
     why = reason_of(decision, after)
     facts: dict[str, Any] = {
         "run_id": run.run_id,
@@ -98,10 +101,12 @@ def reason_of(decision: Decision, after: Run) -> str:
 
 
 def _level(decision: Decision, after: Run) -> int:
-    row, trigger = decision.row, decision.row.trigger
-    waits = trigger == "wait" and "noted" not in decision.facts
-    if decision.facts["kind"] == "fault" or (waits and row.source == EXECUTING):
+    row, facts = decision.row, decision.facts
+    trigger = row.trigger
+    if facts["kind"] == "fault" or (trigger == "wait" and row.source == EXECUTING and "noted" not in facts):
         return logging.WARNING
-    if row.dest in FINAL or trigger in ("execute", "refuse", "wait", "provide"):
-        return logging.INFO
-    return logging.DEBUG
+    return logging.INFO if trigger in _TOLD or row.dest in FINAL else logging.DEBUG
+
+
+_TOLD = frozenset(("execute", "refuse", "wait", "provide"))
+"""Triggers that are told of at INFO."""

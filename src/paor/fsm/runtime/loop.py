@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 import orjson
@@ -53,7 +54,16 @@ from ...states.records.requests import (
     RequestKind,
     ToolRequest,
 )
-from ...states.run.budgets import allowance, may_call, reply_limit, reservation, shortage, time_left_s
+from ...states.run.budgets import (
+    Allowance,
+    allowance,
+    is_reckoned,
+    may_call,
+    reply_limit,
+    reservation,
+    shortage,
+    time_left_s,
+)
 from ...states.run.counters import counters_text
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
@@ -65,7 +75,7 @@ from ..journal.backend import Entry
 from ..journal.cancel_requests import Interrupted
 from ..journal.payloads import JSON, recalled_text
 from ..journal.prompts import last_prompt
-from ..journal.record import Row, canonical, chain_hash
+from ..journal.record import Row, canonical, row_text
 from ..journal.rows import document_row
 from ..machine.decide import Moment, decide, machine_of, request_of
 from ..machine.fold import applied
@@ -89,12 +99,15 @@ def steps(drive: RunContext) -> Steps:
         if drive.cancelled:  # also when its last row is a wait: nobody is to be asked any more
             yield from cancel_steps(drive)
             continue
-        request = request_of(run)
+        found, request = drive.next or (None, None)
+        if found is not run or request is None:
+            request = request_of(run)
         if isinstance(request, ModelRequest):
-            yield from drop_together(drive)
+            if drive.together is not None:
+                yield from drop_together(drive)
             yield from _ask_behind(drive, request)
             continue
-        elif isinstance(request, ToolRequest):
+        if isinstance(request, ToolRequest):
             asked, outcome = yield from use(drive, request.intent)
         else:
             asked, outcome = _known_outcome(drive, run, request)
@@ -130,7 +143,7 @@ def _known_outcome(drive: RunContext, run: Run, request: Nothing | Recall) -> tu
 def _ask_behind(drive: RunContext, request: ModelRequest) -> Steps:
     """Ask a model, before that for a summary where the conversation has become too long, and take the row."""
     run, summary, beside = drive.run, None, dict[str, Any]()
-    if (block := asking(run, request, drive.kit)) is not None:
+    if run.spec.limits.compaction == "model" and (block := asking(run, request, drive.kit)) is not None:
         begun = drive.clock.active_us()
         beside, summary = yield from _ask(drive, block, ASKED)
         if isinstance(summary, Cancelled):
@@ -141,7 +154,7 @@ def _ask_behind(drive: RunContext, request: ModelRequest) -> Steps:
         run = replace(run, counters=replace(run.counters, time_us=run.counters.time_us + took))
         beside = {"summary": beside}
     asked, outcome = yield from _ask(drive, run, request)
-    yield from transition(drive, asked | beside, outcome, request, summary)
+    yield from transition(drive, asked | beside if beside else asked, outcome, request, summary)
 
 
 def _ask(
@@ -152,37 +165,22 @@ def _ask(
         raise JournalTooOld(OUTDATED.format(run.run_id))
     model = _model_of(drive)
     messages = drive.kit.messages(kind, run, partial(text_of, drive), model.name)
-    tools, own = drive.kit.offered(kind, run), kind in ("turn", "plan")
     stable = drive.kit.stable(kind, run, len(messages))
     asked: dict[str, Any] = {"kind": kind, "model": model.name, **_prompt(drive, kind, messages, stable)}
     if request.attempt:
         asked["attempt"] = request.attempt
-    limits, size = run.spec.limits, 0
-    if limits.reply_tokens is not None or limits.token_budget is not None:
-        size = prompt_bytes(messages, tools)
-    wanted = reservation(limits, run.counters, size)
-    if limits.reply_tokens is not None:
-        asked["reserved"] = wanted.tokens
-    if (short := shortage(run, wanted)) is not None:
-        return asked, Unaffordable(short)
-    schema, allowed = drive.kit.reply_schema(kind, run), allowance(limits, run.counters, size)
+    limits, allowed = run.spec.limits, Allowance()
+    if is_reckoned(limits):
+        size = prompt_bytes(messages, drive.kit.offered(kind, run))
+        wanted = reservation(limits, run.counters, size)
+        if limits.reply_tokens is not None:
+            asked["reserved"] = wanted.tokens
+        if (short := shortage(run, wanted)) is not None:
+            return asked, Unaffordable(short)
+        allowed = allowance(limits, run.counters, size)
     shown = drive.shown.of(model, messages, stable, partial(recall, drive))
-    call = ModelCall(
-        kind,
-        shown,
-        run.spec.asked_before + run.counters.calls,
-        schema,
-        time_left_s(run),
-        max_tokens=reply_limit(limits, kind, allowed.reply, reasoning_tokens(model)),
-        tokens_left=allowed.left,
-        run_id=run.run_id,
-        seq=run.seq,
-        step=run.counters.step,
-        tools=tools,
-        may_call=own and may_call(run),
-        reads=drive.kit.reads if tools else frozenset(),
-        stable=stable + len(shown) - len(messages) if stable else 0,
-    )
+    began = stable + len(shown) - len(messages) if stable else 0
+    call = model_call(drive.kit, run, kind, shown, allowed, reasoning_tokens(model), began)
     answer = yield AskModel(run.number, model, call, place_of_next(drive))
     if isinstance(answer, Interrupted):
         return asked, Cancelled()
@@ -199,6 +197,45 @@ def _ask(
     return asked, _fault(drive, answer)
 
 
+def model_call(
+    kit: RunResources,
+    run: Run,
+    kind: RequestKind,
+    shown: tuple[PromptMessage, ...],
+    allowed: Allowance,
+    reasoning: int,
+    stable: int = 0,
+) -> ModelCall:
+    """
+    Return a request of a run as its model gets it.
+
+    Args:
+        kit, run: Of the request.
+        kind: What is asked.
+        shown: Its messages, with pictures or words for them.
+        allowed: What the budgets leave for it.
+        reasoning: Tokens that the model may use to reason, see `reasoning_tokens`.
+        stable: With how many of *shown* the next request begins, too.
+    """
+    tools, own = kit.offered(kind, run), kind in ("turn", "plan")
+    return ModelCall(
+        kind,
+        shown,
+        run.spec.asked_before + run.counters.calls,
+        kit.reply_schema(kind, run),
+        time_left_s(run),
+        max_tokens=reply_limit(run.spec.limits, kind, allowed.reply, reasoning),
+        tokens_left=allowed.left,
+        run_id=run.run_id,
+        seq=run.seq,
+        step=run.counters.step,
+        tools=tools,
+        may_call=own and may_call(run),
+        reads=kit.reads if tools else frozenset(),
+        stable=stable,
+    )
+
+
 def _verdict(drive: RunContext, answer: Reply) -> Generator[Effect, Any, tuple[str, StoredText] | None]:
     """Return what the host's type says against the output of a completion review; None where it takes it, or is not asked."""
     run, own = drive.run, drive.output_type
@@ -210,7 +247,7 @@ def _verdict(drive: RunContext, answer: Reply) -> Generator[Effect, Any, tuple[s
     said = verdict_text(run, (yield AskHost(partial(type_refusal, own, review.answer or ""))))
     if said is None:
         return None
-    text = cut(said_scrubber(drive.model, drive.given).of_said(said), VERDICT_CHARS)
+    text = cut(drive.scrubber.of_said(said), VERDICT_CHARS)
     return text, drive.stager.stage(text)
 
 
@@ -241,7 +278,7 @@ def _prompt(
 
 def _model_of(drive: RunContext) -> Model:
     """Return the model that the run's phase asks: the run's, or the phase's own."""
-    if not drive.run.spec.host_machine:
+    if not drive.kit.own_machine:
         return drive.model
     phase = machine_of(drive.run, drive.kit).host.phases.get(drive.run.state)
     own: Model | None = phase.model if phase is not None and not isinstance(phase.model, str) else None
@@ -286,11 +323,11 @@ def transition(
     if drive.amended is not None:
         asked, drive.amended = {**asked, "spec": drive.amended.wire()}, None
     fresh: Mapping[str, Any] = NO_VALUES
-    if run.spec.host_machine:
+    if drive.kit.own_machine:
         asked, fresh = yield from _host_values(drive, asked)
     decision = _decide(drive, run, outcome, moment, request, fresh, summary)
     row = _row(drive, run, asked, outcome, moment, decision)
-    request = _at_once(row)
+    request = _at_once(drive, row)
     if request is None:
         yield from _commit(drive, row)
         return
@@ -341,9 +378,13 @@ def _row(
     after = applied(run, decision, moment.at_us)
     values = _columns(run, moment, decision, asked, change)
     prev = drive.head if before is None else before.head
-    head = chain_hash(prev, values)
+    text = row_text(values)
+    head = sha256(prev + text).digest()
     entry = Entry(
-        (*values, prev, head),
+        run.number,
+        run.seq,
+        text,
+        head,
         drive.stager.taken(),
         _documents(run, decision.row.trigger),
         drive.fence,
@@ -384,21 +425,26 @@ def _documents(run: Run, trigger: str) -> list[tuple[object, ...]]:
     return [document_row(document) for document in run.memory.result.documents]
 
 
-def _at_once(row: _Row) -> Nothing | Recall | None:
+def _at_once(drive: RunContext, row: _Row) -> Nothing | Recall | None:
     """
     Return the request of the next row where it needs nobody, so that both can be written together; else None.
 
     Not what a person has answered, and not the outcome of a call that must not be made twice: these are durable at once. Not
     in a host's own machine, whose functions may be slow or fail.
     """
-    run, after, intent = row.run, row.after, row.run.memory.intent
-    if after.state in FINAL or isinstance(row.outcome, Answered):
+    run, after = row.run, row.after
+    if after.state in FINAL or type(row.outcome) is Answered:
         return None
     if after.memory.question is not None:
         return NOTHING if "noted" in row.decision.facts else None
-    if run.spec.host_machine or (run.state == EXECUTING and (intent is None or intent.effect == "once")):
+    if drive.kit.own_machine:
         return None
+    if run.state == EXECUTING:
+        intent = run.memory.intent
+        if intent is None or intent.effect == "once":
+            return None
     request = request_of(after)
+    drive.next = after, request
     return request if isinstance(request, Nothing | Recall) else None
 
 
@@ -407,7 +453,7 @@ def _commit(drive: RunContext, *rows: _Row) -> Steps:
     last = rows[-1]
     # everything below comes after the commit: a crash or a lost lease in it must leave no event, log line or effect of a
     # row that is not in the file
-    yield Commit(last.entry)
+    drive.looked = (yield Commit(last.entry)) is True
     drive.cancelled = drive.cancelled or last.entry.cancelled
     before, drive.run, drive.head = drive.run, last.after, last.head
     if drive.run.spec is not before.spec:  # its first phase has chosen the mode or the limits
@@ -420,6 +466,7 @@ def _commit(drive: RunContext, *rows: _Row) -> Steps:
             events = row_events(row.after, place, row.decision.change, facts, actor)
             if drive.channel is not None:
                 drive.channel.tell(row.after.seq - 1, events, last=is_last(place, facts))
+            drive.looked = False  # a listener takes its time
             for event in events:
                 yield Emit(event)
 
@@ -434,7 +481,7 @@ def _host_values(
     if drive.values is None or not any(row.trigger in machine.host.fresh for row in tried):
         return asked, NO_VALUES
     text = values_text(run, (yield AskHost(partial(drive.values, run.run_id, run.state))))
-    text = said_scrubber(drive.model).of_said(text)
+    text = said_scrubber(drive.model, environment=drive.environment).of_said(text)
     return {**asked, "values": drive.stager.stage(text, JSON).wire()}, sealed(orjson.loads(text))
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from ...prompts.building.conversation import ShownMessages
+from ...prompts.clients.settings import environment_secrets, said_scrubber
 from ...prompts.model import Model, Notice, PromptMessage
+from ...states.base.secrets import Scrubber
 from ...states.records.actions import StoredText
+from ...states.records.requests import Request
 from ...states.run.state import Run
 from ...tools.schema.secret_values import texts_in
 from ...tools.tool import Tool
@@ -67,8 +71,11 @@ class RunContext:
         shown: The messages of its requests as its model gets them.
         together: The calls of the newest reply that were begun at the same time; None where there are none.
         secrets: Secrets of answers by their marks, as far as this engine was given them; in memory alone.
+        environment: The keys of the environment, as this driver has found them.
         traceparent: Gives the span of the call that a run is at; None where no trace is sent.
         leaves: Whether its driver is to leave it, and the tasks of a workflow, between two calls; None for never.
+        next: A run after a row, and what it needs next; None for nothing known.
+        looked: Whether the newest row has just said whether the run is to be cancelled.
         promises: What no row may do, held to the rows so far; None for nothing.
         channel: To those who listen to the run in this process; None while nobody drives it.
     """
@@ -95,10 +102,13 @@ class RunContext:
     values: ValuesPort | None = None
     output_type: Any = None
     secrets: dict[str, Any] = field(default_factory=dict)
+    environment: frozenset[str] = field(default_factory=partial(environment_secrets, keys=True))
     notices: tuple[Notice, ...] = ()
     traceparent: Callable[[Run], str] | None = None
     leaves: Leaves | None = None
     channel: Channel | None = None
+    next: tuple[Run, Request] | None = None
+    looked: bool = False
     promises: Promises | None = None
     together: Together | None = None
     prompt: LastPrompt | None = None
@@ -113,7 +123,12 @@ class RunContext:
     @property
     def given(self) -> list[str]:
         """Texts and numbers of the secrets, which nothing that a tool says may repeat."""
-        return list(texts_in(list(self.secrets.values())))
+        return list(texts_in(list(self.secrets.values()))) if self.secrets else []
+
+    @property
+    def scrubber(self) -> Scrubber:
+        """What takes keys and secrets out of what tools, people and hosts say."""
+        return said_scrubber(self.model, self.given, self.environment)
 
 
 def recall(drive: RunContext, place: StoredText) -> str | bytes | None:

@@ -44,16 +44,17 @@ def use(drive: RunContext, intent: Intent) -> Generator[Effect, Any, tuple[dict[
     # cleared with the first call: only that one can have been begun by the driver before; the intents of later calls are
     # this driver's own, and must not be taken for effects in doubt
     resumed, drive.resumed = drive.resumed, False
-    sure = False
+    sure, looked = False, drive.looked
     if resumed and intent.effect == "once" and not looks_only(drive):
+        looked = False
         settled = yield from _settle_doubt(drive, tool, intent)
         if settled is None and drive.may_be_made:  # not done, and perhaps about to be
             settled = InDoubt("driver_lost")
         if settled is not None:
             return asked, settled
         sure = True
-    # asked after `reconcile`, which may take long: no call begins once a cancel is in the file
-    if drive.journal.leases.watch.runs_to_cancel(run.number):
+    # asked after `reconcile`, which may take long: no call begins once a cancel is in the file; the intent's row has just looked
+    if not looked and drive.journal.leases.watch.runs_to_cancel(run.number):
         return {"kind": "none"}, Cancelled(intent.effect == "once" and looks_only(drive))
     group = drive.together
     if group is not None and intent.idempotency_key not in group:
@@ -123,6 +124,7 @@ def _of_end(drive: RunContext, intent: Intent, context: CallContext, came_to: An
         first=first,
         limits=limits,
         stager=drive.stager,
+        scrub=drive.scrubber,
         model=drive.model,
         given=drive.given,
     )
@@ -439,6 +441,7 @@ def reconcile_outcome(drive: RunContext, action: str, content: Any, asked: Liter
         first=first,
         limits=run.spec.limits,
         stager=drive.stager,
+        scrub=drive.scrubber,
         model=drive.model,
         given=drive.given,
     )

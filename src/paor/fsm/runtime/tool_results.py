@@ -25,6 +25,10 @@ QUESTION_CHARS = 4000
 """Longest question of a tool; a person is to read it."""
 
 
+Kept = tuple[list[Document], tuple[str, ...], tuple[WebFact, ...]]
+"""Documents, notes and web facts as a journal has them."""
+
+
 def output_of(value: Any) -> ToolOutput:
     """
     Return a tool's return value as documents and notes.
@@ -72,6 +76,7 @@ def result_of(
     first: int,
     limits: Limits,
     stager: Stager,
+    scrub: Scrubber,
     model: object = None,
     given: Iterable[str] = (),
 ) -> ToolResult:
@@ -86,16 +91,20 @@ def result_of(
         first: Number of its first document within the run.
         limits: Sizes.
         stager: Takes the bodies.
-        model: The run's, whose keys are taken out.
-        given: Secrets that somebody has answered with, which are taken out too.
+        scrub: Takes keys out of them.
+        model: The run's, whose keys are taken out of an error.
+        given: Secrets that somebody has answered with, which are taken out of one too.
     """
-    scrub = said_scrubber(model, given)
     try:
-        documents, notes, web = _kept(output_of(value), limits, scrub)
+        if type(value) is str:  # as most tools return
+            kept: Kept = [_kept_text(value, limits, scrub)], (), ()
+        else:
+            kept = _kept(output_of(value), limits, scrub)
     except OF_ITS_CLASS as error:  # a tool may put anything into a `ToolOutput` or a `Document`
         if intent.effect != "once":
             return error_of(intent, error, model=model, given=given)
-        documents, notes, web = _kept(rescued(value, limits), limits, scrub)
+        kept = _kept(rescued(value, limits), limits, scrub)
+    documents, notes, web = kept
     references = tuple(
         DocumentRef(
             first + position,
@@ -155,6 +164,15 @@ def _within_size(documents: Sequence[Document], limits: Limits) -> list[Document
     return [_clean_document(document) for document in documents]
 
 
+def _kept_text(text: str, limits: Limits, scrub: Scrubber) -> Document:
+    """Return a text that a tool returned as it is kept."""
+    document = Document("result.txt", text)
+    if 4 * len(text) > min(limits.document_bytes, limits.result_bytes):
+        (document,) = _within_size([document], limits)
+    said = scrub.of_said(clean(text))
+    return document if said is text else Document("result.txt", said)
+
+
 def _clean_document(document: Document) -> Document:
     """Return *document* with a name, a type and a text that can stand in a journal; itself if it has them."""
     name = cut(line(document.name), 200) or "document"
@@ -165,9 +183,7 @@ def _clean_document(document: Document) -> Document:
     return dataclasses.replace(document, name=name, mime=mime, data=data)
 
 
-def _kept(
-    output: ToolOutput, limits: Limits, scrub: Scrubber
-) -> tuple[list[Document], tuple[str, ...], tuple[WebFact, ...]]:
+def _kept(output: ToolOutput, limits: Limits, scrub: Scrubber) -> Kept:
     """Return documents, notes and web facts as they are kept, without keys."""
     exactly = [exact_document(document) for document in output.documents]
     documents = [without_keys(document, scrub) for document in _within_size(exactly, limits)]

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from msgspec.structs import asdict, astuple
 
@@ -24,7 +24,7 @@ from ..journal.erasure_log import Erasure
 from ..journal.payloads import Payload
 from ..journal.places.opening import passing_journal
 from ..journal.reader import JournalReader
-from ..journal.record import NO_LABELS, Labels, label_columns, root_hash
+from ..journal.record import COLUMNS, NO_LABELS, Labels, Row, label_columns, last_text, root_hash
 from ..journal.run_writer import RunWriter
 from ..journal.store import JournalStore
 from ..verify.verify import Defect, run_defects
@@ -42,10 +42,10 @@ from .line_format import (
     read_lines,
 )
 
-T = TypeVar("T")
-
 _AT_ONCE = 500
-"""Rows that are copied with one statement."""
+"""Rows that are read with one statement."""
+
+_CHANGE = COLUMNS.index("change")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,11 @@ def _stage(writer: RunWriter, run: int, number: int, line: AnyLine) -> None:
         _stage_labels(writer, run, number, payload)
     elif isinstance(line, TransitionLine):
         *values, before, own = astuple(line)
-        writer.add_rows([(run, *values, bytes.fromhex(before), bytes.fromhex(own))])
+        row = (run, *values, bytes.fromhex(before), bytes.fromhex(own))
+        try:
+            writer.add_row(row, ())
+        except ValueError as error:
+            raise UsageError(f"line {number}: {ascii(str(error))[1:-1][:160]}") from None
     elif isinstance(line, DocumentLine):
         writer.add_documents(run, [astuple(line)])
     elif isinstance(line, ErasureLine):
@@ -266,22 +270,27 @@ def _copy_run(
 
 def _copy(here: JournalReader, writer: RunWriter, staged: JournalReader, source: int, run: int) -> None:
     """Copy what comes after what a run has here, under its number here."""
-    for rows in _batches(staged.iterate_rows(source, _AT_ONCE, _last_row(here, run) + 1)):
-        writer.add_rows([(run, *row[1:]) for row in rows])
     # one by one: a body may be as large as a line may be
-    for payload in staged.iterate_payloads(source, 1, here.last_payload(run) + 1):
+    payloads = staged.iterate_payloads(source, 1, here.last_payload(run) + 1)
+    first = max(staged.lineage(source)[-1].first_payload, here.last_payload(run) + 1)
+    # what it was started with
+    for payload in islice(payloads, max(0, staged.root_columns(source)["spec_payload"] + 1 - first)):
         writer.add_payloads(run, [payload])
+    for row in staged.iterate_rows(source, _AT_ONCE, _last_row(here, run) + 1):
+        writer.add_row((run, *row[1:]), brought_by(row, payloads))
     documents = staged.stored_documents(source)[len(here.stored_documents(run)) :]
     writer.add_documents(run, [dataclasses.astuple(document) for document in documents])
     for record in staged.erasures(source)[len(here.erasures(run)) :]:
         writer.add_erasure(run, record)
 
 
-def _batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yield *items* in lists of at most `_AT_ONCE`."""
-    rest = iter(items)
-    while batch := list(islice(rest, _AT_ONCE)):
-        yield batch
+def brought_by(row: Row, payloads: Iterator[Payload]) -> Iterator[Payload]:
+    """Yield the payloads that a row has brought, its change last, of all that follow those of the row before."""
+    change = last_text(0, row[_CHANGE])
+    for payload in payloads:
+        yield payload
+        if payload.n >= change:
+            return
 
 
 def _check_same(journal: JournalStore, staged: JournalReader, arriving: _Arriving, run: int) -> None:

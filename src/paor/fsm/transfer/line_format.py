@@ -18,7 +18,8 @@ from ...states.base.errors import UsageError
 from ..journal.payloads import Payload
 
 FORMAT = "paor-export"
-VERSION = 1
+VERSION = 2
+"""That before it had other hashes of rows, and was never released."""
 LINE_BYTES_MAX = 1_500_000_000
 """Most bytes of one line: the largest document as Base64."""
 

@@ -1,8 +1,8 @@
 """
 The rows of one run in order: every hash, every link, every transition, and what the rows refer to.
 
-A million rows pass through `ChainWalk.rows`, so its loop is one function without calls that could be done without: a
-row's columns come in the order of their names, as they are hashed; JSON that has been read once is known by its text.
+A million rows pass through `ChainWalk.rows`, so its loop is one function without calls that could be done without; JSON that has been
+read once is known by its text.
 
 Which rows a run may take: those of the table, or of the host's own machine that its spec records.
 
@@ -17,11 +17,11 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from msgspec import DecodeError
+from msgspec import DecodeError, MsgspecError
 
 from ...states.base.errors import UsageError
 from ...states.run.phase_names import FAILED, OBSERVING, PHASES, PLANNING, SPECIFYING
-from ..journal.record import canonical_sorted
+from ..journal.record import decode_row, encode_row
 from ..machine.table import ROWS, Row
 from .references import (
     ERASED,
@@ -96,6 +96,9 @@ def may_be_own(source: str, trigger: str, dest: str) -> bool:
     return way_problem(Row(source, trigger, dest, (), "")) is None
 
 
+NUMBERS = 2**32 - 1
+"""The part of a key that is the number within the run."""
+
 _KNOWN = ("guards", "counters", "request", "outcome")
 """Columns whose texts come again and again."""
 KNOWN_TEXTS = 4096
@@ -113,7 +116,7 @@ def _nothing(number: int) -> bytes | None:
     return None
 
 
-def counted_documents(outcome: str) -> Promised | None:
+def counted_documents(outcome: str | bytes) -> Promised | None:
     """Return the documents that the outcome of an ``execute`` row counts, None when it says nothing of them."""
     told = json_object(outcome) or {}
     return promised_documents(told.get("first"), told.get("documents"), told.get("label"))
@@ -164,7 +167,7 @@ class ChainWalk:
     rising: tuple[int, ...] = (0,) * 7
     unheld: list[int] = field(default_factory=list)
     found: Found = field(default_factory=list)
-    _known: set[str] = field(default_factory=set)
+    _known: set[bytes] = field(default_factory=set)
 
     def take_spec(self, spec: dict[str, Any] | None) -> None:
         """Take note of the machine that the rows walk; *spec* is None where it cannot be read."""
@@ -178,25 +181,26 @@ class ChainWalk:
             self._say(seq, self.machine.problem)
 
     def rows(self, rows: list[tuple[Any, ...]]) -> None:
-        """Check the next rows, given as key, hashed columns by name, the two hashes, and the run."""
+        """Check the next rows, given as key, key of the last text, text and hash."""
         head, seq, state = self.head, self.seq, self.state
         step0, action0, retries0, tokens_in0, tokens_out0, cost0, time0 = self.rising
-        own_run = self.run
-        key = (own_run << 32) + seq - 1
+        key = (self.run << 32) + seq - 1
         known, events, edges = self._known, self.events, self.machine.edges
-        for row in rows:
-            (
-                own_key, action, at, change, cost, counters, dest, guards, outcome, request,
-                retries, own_seq, source, step, time, tokens_in, tokens_out, trigger, prev, own_hash, run,
-            ) = row  # fmt: skip
+        for own_key, last, text, own_hash in rows:
             key += 1
-            if own_key != key or own_seq != seq or run != own_run:
+            own_seq = own_key & NUMBERS
+            if own_key != key:
                 self._say(own_seq, f"expected seq {seq} of run {self.run}: rows are missing or moved")
                 key = own_key
-            if prev != head:
-                self._say(own_seq, "prev_hash is not the hash of the row before")
-            if sha256(prev + canonical_sorted(row[1:18])).digest() != own_hash:
-                self._say(own_seq, "the row does not fit its hash")
+            data = text.encode()
+            if sha256(head + data).digest() != own_hash:
+                self._say(own_seq, "the row does not fit its hash or the row before")
+            head, seq = own_hash, own_seq + 1
+            row = self._decoded(own_seq, data)
+            if row is None:
+                continue
+            step, action, retries, tokens_in = row.step, row.action, row.retries, row.tokens_in
+            tokens_out, cost, time = row.tokens_out, row.cost_micro, row.time_us
             if (
                 step < step0
                 or action < action0
@@ -207,15 +211,21 @@ class ChainWalk:
                 or time < time0
             ):
                 self._say(own_seq, "a counter that only rises has fallen")
-            for name, text in zip(_KNOWN, (guards, counters, request, outcome), strict=True):
-                if text not in known:
-                    self._read(own_seq, name, text)
-                    known.add(text)
+            outcome = bytes(row.outcome)
+            for name, told in zip(
+                _KNOWN,
+                (bytes(row.guards), bytes(row.counters), bytes(row.request), outcome),
+                strict=True,
+            ):
+                if told not in known:
+                    self._read(own_seq, name, told.decode())
+                    known.add(told)
                     edges = self.machine.edges
+            source, trigger, dest = row.source, row.trigger, row.dest
             if source != state or (source, trigger, dest) not in edges:
                 self._check_place(own_seq, state, (source, trigger, dest))
-            number = self._read_change(own_seq, change)
-            if not is_number(number) or number < self.count:
+            number = self._read_change(own_seq, bytes(row.change).decode())
+            if not is_number(number) or number < self.count or last & NUMBERS != number:
                 self._say(own_seq, "its change is not a payload of its own")
             else:
                 self.count = number + 1
@@ -223,16 +233,27 @@ class ChainWalk:
                     events.append((number, counted_documents(outcome)))
                 elif trigger == "observe":
                     events.append(None)
-            head, seq, state = own_hash, own_seq + 1, dest
+            state, self.last = dest, (trigger, row.at, bytes(row.counters).decode())
             step0, action0, retries0, tokens_in0 = step, action, retries, tokens_in
             tokens_out0, cost0, time0 = tokens_out, cost, time
-        self.head, self.seq, self.state, self.last = head, seq, state, (trigger, at, counters)
+            if self.inputs is None:
+                count = (json_object(bytes(row.counters)) or {}).get("documents", 0)
+                self.inputs = promised_documents(0, count, self.input_label)
+        self.head, self.seq, self.state = head, seq, state
         self.rising = (step0, action0, retries0, tokens_in0, tokens_out0, cost0, time0)
-        if self.inputs is None and rows:
-            count = (json_object(rows[0][5]) or {}).get("documents", 0)
-            self.inputs = promised_documents(0, count, self.input_label)
         if len(known) > KNOWN_TEXTS:
             known.clear()
+
+    def _decoded(self, seq: int, data: bytes) -> Any:
+        """Return the row in a text, None for one that is none; say where the text is not the one way to write it."""
+        try:
+            row = decode_row(data)
+        except (MsgspecError, UnicodeError, RecursionError):
+            self._say(seq, "the row cannot be read")
+            return None
+        if row.seq != seq or encode_row(row) != data:
+            self._say(seq, "the row is not written as rows are, or under another number")
+        return row
 
     def _say(self, seq: int, problem: str) -> None:
         self.found.append((f"transitions seq {seq}", problem))

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from ..journal.payloads import encode_text
+from ...states.base.errors import JournalDamaged
+from ..journal.payloads import Payload, encode_text
 from ..journal.reader import JournalReader
 from ..journal.record import NO_LABELS, Labels
 from ..journal.scans import Scan
-from .chain import ChainWalk, Found
+from .chain import NUMBERS, ChainWalk, Found
 from .references import ERASED, Columns, Promised, documents_of, is_number, json_object, labels_of
 
-NUMBERS = 2**32 - 1
 KNOWN_PAYLOADS = 4096
 """Payloads of long ago whose digest is remembered once it was asked for."""
 
 _NAMES = ("label", "position", "name", "mime", "bytes", "digest", "payload")
 
-_TEXT, _MISPLACED = ord("T"), ord("?")
+_TEXT, _UNREAD = ord("T"), ord("?")
 
 Kept = tuple[bytes, int | None]
 """Digest and size of a payload that is there; the size of an erased one is not known."""
@@ -77,9 +77,16 @@ class Contents:
 
     def text_of(self, number: int) -> bytes | None:
         """Return the text of a payload wherever it stands, None for one that is erased or missing."""
-        found = self.reader.find_payload(self.walk.run, number)
+        found = self._find(number)
         text = found.body if found is not None and isinstance(found.body, str) else None
         return None if text is None else encode_text(text)
+
+    def _find(self, number: int) -> Payload | None:
+        """Return a payload wherever it is, None for one that is missing or cannot be read, which the pass says where it comes to it."""
+        try:
+            return self.reader.find_payload(self.walk.run, number)
+        except JournalDamaged:
+            return None
 
     def follow(self) -> None:
         """Read the payloads and documents that the rows so far account for."""
@@ -141,10 +148,13 @@ class Contents:
                     self._say_payload(number, f"expected n {expected}: payloads are missing")
                 expected = number + 1
                 if salt is None or body is None:
-                    self._check_erased(number, kind, whole=salt is body)
+                    self._check_erased(number, whole=salt is body)
                     recent[number] = (digest, None)
                     continue
-                if sha256(salt + sha256(body).digest() + kind).digest() != digest:
+                own = sha256(salt + sha256(body).digest() + kind).digest()
+                if not digest:  # it is with its row, and its digest in what refers to it
+                    digest = own
+                if own != digest or kind[0] == _UNREAD:
                     self._check_slowly(number, kind)
                 elif not (body.isascii() and kind.isascii()):
                     self._check_text(number, kind, body)
@@ -154,10 +164,8 @@ class Contents:
             self._next = expected
         return bodies
 
-    def _check_erased(self, number: int, kind: bytes, *, whole: bool) -> None:
+    def _check_erased(self, number: int, *, whole: bool) -> None:
         """Check a payload without salt or body."""
-        if kind[0] == _MISPLACED:
-            self._say_payload(number, "its key is not made of its run and n")
         if not whole:
             self._say_payload(number, "is neither whole nor erased")
         elif self.gone and self.gone[-1][1] == number - 1:
@@ -167,9 +175,10 @@ class Contents:
 
     def _check_slowly(self, number: int, kind: bytes) -> None:
         """Check a payload whose bytes do not simply fit: as text, in whatever encoding the file holds it."""
-        if kind[0] == _MISPLACED:
-            self._say_payload(number, "its key is not made of its run and n")
-        payload = self.reader.find_payload(self.walk.run, number)
+        if kind[0] == _UNREAD:
+            self._say_payload(number, "it, or a text of its row, cannot be read")
+            return
+        payload = self._find(number)
         if payload is None or not isinstance(payload.body, str | bytes) or not payload.fits():
             self._say_payload(number, "body, salt and media type do not fit its digest")
 
@@ -202,7 +211,7 @@ class Contents:
             return None
         found = self._known.get(number)
         if found is None:
-            payload = self.reader.find_payload(self.walk.run, number)
+            payload = self._find(number)
             if payload is None:
                 return None
             there = payload.salt is not None and isinstance(payload.body, str | bytes)

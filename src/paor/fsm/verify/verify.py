@@ -250,7 +250,7 @@ class _Verifier:
         self.unchecked: list[Defect] = []
         self._journal = journal
         self._specs = Scan(journal, "specs", _RUNS, first)
-        self._rows = Scan(journal, "transitions", _ROWS, first << 32)
+        self._rows = Scan(journal, "rows", _ROWS, first << 32)
         self._payloads = Scan(journal, "payloads", _PAYLOADS, first << 32)
         self._documents = Scan(journal, "documents", _ROWS, first << 32)
         self._erasures = Scan(journal, "erasures", _ROWS, first << 32)

@@ -242,12 +242,18 @@ def is_unsafe(name: str, text: str) -> bool:
 # -- the chain -----------------------------------------------------------------------------------------------------
 
 
+_OBJECTS = ("guards", "request", "outcome", "change", "counters")
+
+
 def chain_fits_the_format(world: Observed) -> Iterator[str]:
     """Every row's hash is that of its columns as docs/journal-format.md says, worked out by code of its own."""
     for run in world.journal.runs():
         head = None
         for row in world.journal.reader.rows(run.run):
-            columns = dict(zip(HASHED, row[1:PREV_HASH], strict=True))
+            columns = {
+                name: json.loads(value) if name in _OBJECTS else value
+                for name, value in zip(HASHED, row[1:PREV_HASH], strict=True)
+            }
             text = json.dumps(columns, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
             prev, own = row[PREV_HASH], row[PREV_HASH + 1]
             if (head is not None and prev != head) or sha256(prev + text.encode()).digest() != own:

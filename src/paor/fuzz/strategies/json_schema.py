@@ -17,6 +17,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from ...states.base.references import pointed
 from ...states.settings.policy import Policy
 from ...tools.policy import unsafe
 from ...tools.schema.parameters import ParameterSchema
@@ -262,10 +263,10 @@ class _Drawing:
         return {name: value for name, value in schema.items() if name not in ("$ref", "allOf")}
 
     def _target(self, reference: str) -> Mapping[str, Any]:
-        found: Any = self._root
-        for part in reference.removeprefix("#").split("/")[1:]:
-            key = part.replace("~1", "/").replace("~0", "~")
-            found = found.get(key, {}) if isinstance(found, Mapping) else {}
+        try:
+            found = pointed(self._root, reference)
+        except LookupError:
+            return {}
         return found if isinstance(found, Mapping) else {}
 
     def _of_type(self, kind: str, schema: Mapping[str, Any], depth: int, name: str) -> SearchStrategy[Any]:

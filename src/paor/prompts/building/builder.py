@@ -35,6 +35,7 @@ from .conversation import (
     Texts,
     ToldBefore,
     earlier_turns,
+    noting,
     round_texts,
     said_before,
     step_text,
@@ -99,6 +100,10 @@ _BEHIND = frozenset({"selection", "refinement", "answer", "review"})
 
 FINAL_FORMAT = "When the run stops, code formats its result as {}; no action is needed for that."
 _NONE: Mapping[str, str] = {}
+Messages = tuple[PromptMessage, ...]
+_NOTHING: tuple[None, Messages] = (None, ())
+_NO_NAMES: frozenset[str] = frozenset()
+_BUILT_KEPT = 32
 _RECENT_LABELS = 10
 _ASKED_CHARS = 500
 """Of the user's own words beside the purpose of one action."""
@@ -197,7 +202,7 @@ class PromptBuilder:
             for document in spec.documents
         ]
         self._shown = shown_whole(spec, sizes)
-        self._opening: tuple[PromptMessage, ...] | None = None
+        self._opening: tuple[tuple[PromptMessage, ...], int] | None = None
         self._items, self._fewer = (SpokenItems(), SpokenItems()), (SpokenItems(), SpokenItems())
         self._plan_reply = plan_reply
         self._said: tuple[ToldBefore, ...] = ()
@@ -210,6 +215,11 @@ class PromptBuilder:
         self._actions: dict[int, _Action] = {}
         self._lines: dict[tuple[str, tuple[tuple[str, str], ...]], str] = {}
         self._dynamic = self._values_by_kind()
+        self._plans = spec.plans
+        self._behind = frozenset(("summary", *filter(self._is_question, sorted(_BEHIND | {"output"}))))
+        self._wanted: dict[tuple[str, frozenset[str]], list[tuple[str, Callable[[Run], str]]]] = {}
+        self._built: dict[object, tuple[dict[str, str] | None, Messages]] = {}
+        self._asked: dict[RequestKind, tuple[Messages, Messages, int]] = {}
 
     def tell(self, texts: Texts) -> None:
         """Read what was said before the run, of which its prompts tell; again for each of them where a text of it was erased."""
@@ -219,12 +229,7 @@ class PromptBuilder:
             self._knows = True
             return
         erased: list[StoredText] = []
-
-        def read(place: StoredText) -> str | None:
-            text = texts(place)
-            erased.extend([place] if text is None else [])
-            return text
-
+        read = noting(texts, erased)
         # newest first, and only as far as any prompt has room
         room = self._spec.limits.history_chars
         if self._bytes_max is not None:
@@ -271,17 +276,24 @@ class PromptBuilder:
             name = "parameters_full"
         if kind == "review" and output_asked(run):
             name = "output"
-        static = self._static[run.counters.documents > 0]
-        template, system = self._template(run.state if kind == "phase" else name, static, reply)
-        values = static | self._values(name, run, template) | {"REPLY": reply}
+        place = (run.state if kind == "phase" else name), run.counters.documents > 0, reply, behind, without
+        template, system = self._template(*place[:3])
+        told = self._values(name, run, template)
         if run.memory.feedback:
-            values["FEEDBACK"] = self._bounded("FEEDBACK", inert(run.memory.feedback))
+            told["FEEDBACK"] = self._bounded("FEEDBACK", inert(run.memory.feedback))
         if not (self._spec.language or self._spec.task) and run.memory.plan is not None:
-            values["LANGUAGE"] = run.memory.plan.language
-        values |= {key: "" for key in sorted(without)}
+            told["LANGUAGE"] = run.memory.plan.language
+        before, messages = self._built.get(place, _NOTHING)
+        if before == told:  # as most questions behind a conversation are
+            return messages
+        values = self._static[place[1]] | told | {"REPLY": reply} | {key: "" for key in sorted(without)}
         if behind and self._instructions:
             system = template.system_text(values)
-        return self._messages(template, values, system)
+        messages = self._messages(template, values, system)
+        if len(self._built) >= _BUILT_KEPT:
+            self._built.clear()
+        self._built[place] = told, messages
+        return messages
 
     def conversation(
         self, kind: RequestKind, run: Run, texts: Texts, model: str, reply: str = "", *, space: int
@@ -298,18 +310,12 @@ class PromptBuilder:
         """
         if not self.is_behind(kind, run):
             return self.build(kind, run, reply)
-        opening = self._opening or self._open(texts)
-        if all(
-            texts(document.payload) is not None
-            for document in self._spec.documents
-            if document.text and self._is_shown(document)
-        ):
-            self._opening = opening  # nothing in it was erased, which a replay has to see in each request
+        opening, opening_size = self._opened(texts)
         items = run.memory.conversation
         *head, task = opening
         before, own, size = _around(self._items, items, texts, model)
-        last = [] if kind in ("turn", "plan") else [PromptMessage("user", self.words(kind, run, reply))]
-        room = space - sum(message.size for message in (*opening, *last))
+        last, last_size = ((), 0) if kind in ("turn", "plan") else self.question(kind, run, reply)
+        room = space - opening_size - last_size
         if size > room:  # items may be told in fewer bytes than their sizes say
             cut = cut_of(items, max(0, min(room, size_of(items) - size + room)))
             before, own, _ = _around(self._fewer, with_cut(items, cut), texts, model)
@@ -317,20 +323,37 @@ class PromptBuilder:
 
     def is_behind(self, kind: RequestKind, run: Run) -> bool:
         """Return whether a *kind* request stands behind the run's conversation, and is no report of its own."""
-        if self._spec.plans or kind == "summary":
-            return True
         name = "output" if kind == "review" and output_asked(run) else kind
-        return kind in _BEHIND and not parse_template(self._spec.templates[name], name).keys & REPORTED
+        return self._plans or name in self._behind
 
-    def words(self, kind: RequestKind, run: Run, reply: str = "") -> str:
-        """Return what a *kind* request asks behind the conversation: its template, without what the conversation tells already."""
+    def _is_question(self, name: str) -> bool:
+        """Return whether a template says only what is asked."""
+        text = self._spec.templates.get(name)
+        return text is not None and not parse_template(text, name).keys & REPORTED
+
+    def question(self, kind: RequestKind, run: Run, reply: str = "") -> tuple[Messages, int]:
+        """Return what a *kind* request asks behind the conversation, and its bytes: its template, without what the conversation tells already."""
         if kind == "summary":
-            return SUMMARY_ASKED
-        told = (
-            _TOLD[kind] if self._spec.plans else frozenset()
-        )  # the two stages' templates name nothing that is told
-        system_and_user = self.build(kind, run, reply, behind=True, without=told)
-        return "\n\n".join(message.text for message in system_and_user)
+            parts: Messages = (PromptMessage("user", SUMMARY_ASKED),)
+        else:  # the two stages' templates name nothing that is told
+            told = _TOLD[kind] if self._plans else _NO_NAMES
+            parts = self.build(kind, run, reply, behind=True, without=told)
+        known = self._asked.get(kind)
+        if known is None or known[0] is not parts:
+            asked = PromptMessage("user", "\n\n".join(message.text for message in parts))
+            known = self._asked[kind] = parts, (asked,), asked.size
+        return known[1:]
+
+    def _opened(self, texts: Texts) -> tuple[Messages, int]:
+        """Return the head of the conversation and its bytes, made once unless a text in it was erased: a replay has to see that each time."""
+        if self._opening is not None:
+            return self._opening
+        erased: list[StoredText] = []
+        messages = self._open(noting(texts, erased))
+        opened = messages, sum(message.size for message in messages)
+        if not erased:
+            self._opening = opened
+        return opened
 
     @property
     def opening_size(self) -> int:
@@ -427,11 +450,11 @@ class PromptBuilder:
             pictures=tuple(Picture(data=data) for _, data in task.documents if isinstance(data, bytes)),
         )
 
-    def _template(self, name: str, static: Mapping[str, str], reply: str) -> tuple[Template, str | None]:
-        """Return the template *name*, and its system text if that is made of *static* values and the reply's form alone."""
-        key = name, static is self._static[True], reply
+    def _template(self, name: str, read: bool, reply: str) -> tuple[Template, str | None]:
+        """Return the template *name*, and its system text if that is made of static values and the reply's form alone."""
+        key = name, read, reply
         if key not in self._templates:
-            template = parse_template(self._spec.templates[name], name)
+            template, static = parse_template(self._spec.templates[name], name), self._static[read]
             given = {key for block in template.system for key in block[1::2]}
             constant = static.keys() | {"REPLY"} >= given
             values = {**static, "REPLY": reply}
@@ -456,11 +479,15 @@ class PromptBuilder:
 
     def _values(self, name: str, run: Run, template: Template) -> dict[str, str]:
         """Return the values of the placeholders that *template* has, but for those that a run never changes."""
-        return {
-            key: self._bounded(key, value(run))
-            for key, value in self._dynamic[name].items()
-            if key in template.keys
-        }
+        place = name, template.keys
+        if (wanted := self._wanted.get(place)) is None:
+            wanted = [(key, value) for key, value in self._dynamic[name].items() if key in template.keys]
+            self._wanted[place] = wanted
+        values = {}
+        for key, value in wanted:
+            text = value(run)
+            values[key] = self._bounded(key, text) if text else text
+        return values
 
     def _bounded(self, key: str, value: str) -> str:
         """Return what a placeholder stands for within its share of the model's context: a quarter, less for what a model only remarked."""
@@ -630,10 +657,8 @@ def _around(
 ) -> tuple[tuple[PromptMessage, ...], tuple[PromptMessage, ...], int]:
     """Return a conversation as messages: those of before the run, those of the run, and the bytes of both."""
     own = own_begin(items)
-    (before, size), (after, more) = (
-        kept[0].told(items[:own], texts, model),
-        kept[1].told(items[own:], texts, model),
-    )
+    before, size = kept[0].told(items[:own], texts, model) if own else ((), 0)
+    after, more = kept[1].told(items[own:], texts, model)
     return before, after, size + more
 
 

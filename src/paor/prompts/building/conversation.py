@@ -256,13 +256,16 @@ class ShownMessages:
         fresh = messages[known:stable]
         for part in (fresh, messages[known + len(fresh) :]):
             for message in part:
-                if message.pictures:
-                    pictured.append(len(shown))
-                    shown.append(message)
+                if message.role == "round":
+                    found = round_messages(message.text, model.name)
+                    shown.extend(found)
+                    size += sum([len(one.body) for one in found])
                     continue
-                found = (message,) if message.role != "round" else round_messages(message.text, model.name)
-                shown.extend(found)
-                size += sum([len(one.body) for one in found])
+                if message.pictures:  # measured below, as it is shown
+                    pictured.append(len(shown))
+                else:
+                    size += len(message.source or message.text)
+                shown.append(message)
             if part is fresh and fresh:
                 self._model, self._begin = model, messages[:stable]
                 self._shown, self._pictured, self._size = tuple(shown), tuple(pictured), size
@@ -318,6 +321,18 @@ def no_text(place: StoredText) -> str | None:
     return None
 
 
+def noting(texts: Texts, erased: list[StoredText]) -> Texts:
+    """Return *texts*, noting which of them were erased."""
+
+    def read(place: StoredText) -> str | None:
+        text = texts(place)
+        if text is None:
+            erased.append(place)
+        return text
+
+    return read
+
+
 class SpokenItems:
     """
     A conversation's items as messages, each made once however often the conversation is told.
@@ -351,12 +366,7 @@ class SpokenItems:
         if known == len(items):
             return self._said, self._size
         erased: list[StoredText] = []
-
-        def read(place: StoredText) -> str | None:
-            text = texts(place)
-            erased.extend([place] if text is None else [])
-            return text
-
+        read = noting(texts, erased)
         fresh = [said for item in items[known:] if (said := _spoken(item, read, model)) is not None]
         told, size = (*self._said, *fresh), self._size + sum(message.size for message in fresh)
         if not erased:
@@ -366,16 +376,18 @@ class SpokenItems:
 
 def _spoken(item: Item, texts: Texts, model: str) -> PromptMessage | None:
     """Return an item as a message; None for a turn in which nothing was said."""
+    text = _text_of(item, texts)
     if item.role == "round":
-        return PromptMessage("round", _text_of(item, texts))
-    message = RoundMessage.by(item, texts).message(model)
-    shown = tuple(Picture(piece.picture) for piece in item.pieces if piece.picture is not None)
-    return replace(message, pictures=shown) if message is not None and shown else message
+        return PromptMessage("round", text)
+    if item.role == "assistant":
+        return RoundMessage.by(item, texts).message(model)
+    shown = tuple([Picture(piece.picture) for piece in item.pieces if piece.picture is not None])
+    return PromptMessage(item.role, text, call_id=item.call, pictures=shown)
 
 
 def _text_of(item: Item, texts: Texts) -> str:
     data = item.role == "user" and not item.run  # of a result, where nothing may open a section
-    return "".join(piece_text(piece, texts, data=data) for piece in item.pieces)
+    return "".join([piece_text(piece, texts, data=data) for piece in item.pieces])
 
 
 def piece_text(piece: Piece, texts: Texts, *, data: bool) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from ...states.base.references import resolved
 from ...states.records.actions import SchemaField
 
 DEPTH_MAX = 4
@@ -62,7 +63,7 @@ def parameter_lines(
         without: Names, in lower case, that are left out.
         hints: Descriptions of parameters that have none of their own, by name.
     """
-    lines = list(islice(_lines(_resolved(schema, schema), schema, 0, without, hints or {}), LINES_MAX + 1))
+    lines = list(islice(_lines(resolved(schema, schema), schema, 0, without, hints or {}), LINES_MAX + 1))
     return "\n".join([*lines[:LINES_MAX], *(["…"] if len(lines) > LINES_MAX else [])])
 
 
@@ -89,14 +90,14 @@ def _lines(
     for name, raw in properties.items():
         if str(name).lower() in without:
             continue
-        part = _resolved(raw, root)
+        part = resolved(raw, root)
         facts = [_kind(part, root), "required" if name in required else "optional"]
         if "default" in part:
             facts[-1] += f", default {_value(part['default'])}"
         about = " ".join(str(part.get("description") or hints.get(name, "")).split())[:DESCRIPTION_CHARS]
         line = f"{'  ' * depth}- {' '.join(str(name).split())} ({'; '.join(facts)})"
         yield f"{line}: {about}" if about else line
-        inner = _resolved(part.get("items"), root) if part.get("type") == "array" else part
+        inner = resolved(part.get("items"), root) if part.get("type") == "array" else part
         if depth < DEPTH_MAX:
             yield from _lines(inner, root, depth + 1, frozenset(), {})
 
@@ -110,8 +111,8 @@ def _fields(node: Mapping[str, Any], root: Mapping[str, Any]) -> tuple[dict[str,
         own = part.get("properties")
         properties = {**properties, **(own if isinstance(own, Mapping) else {}), **properties}
         required += _list(part.get("required")) if is_sure else []
-        parts += [(_resolved(item, root), is_sure) for item in _list(part.get("allOf"))]
-        choices = [_resolved(item, root) for item in _list(part.get("anyOf")) + _list(part.get("oneOf"))]
+        parts += [(resolved(item, root), is_sure) for item in _list(part.get("allOf"))]
+        choices = [resolved(item, root) for item in _list(part.get("anyOf")) + _list(part.get("oneOf"))]
         objects = [item for item in choices if "properties" in item]
         parts += [(item, is_sure and len(objects) == 1) for item in objects]
         del parts[PARTS_MAX:]
@@ -130,35 +131,18 @@ def _kind(part: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> s
     choices = _list(part.get("anyOf")) or _list(part.get("oneOf"))
     if choices:
         return " or ".join(
-            dict.fromkeys(_kind(_resolved(item, root), root, depth + 1) for item in choices[:10])
+            dict.fromkeys(_kind(resolved(item, root), root, depth + 1) for item in choices[:10])
         )
     given = part.get("type", "object" if "properties" in part or "allOf" in part else "any value")
     kinds = [str(kind) for kind in _list(given)] or [str(given)]
     words = " or ".join(_WORDS.get(kind, kind) for kind in kinds)
     if kinds == ["array"]:
-        words = f"list of {_kind(_resolved(part.get('items'), root), root, depth + 1)}"
+        words = f"list of {_kind(resolved(part.get('items'), root), root, depth + 1)}"
     bounds = [(key, form.format(" ".join(str(part[key]).split()))) for key, form in _BOUNDS if key in part]
     for place, (key, bound) in enumerate(bounds):
         comma = "," if place and key != "maximum" else ""
         words += f"{comma} {bound}"
     return words
-
-
-def _resolved(node: object, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return *node* without references; an empty one where it is no object or refers to nothing."""
-    for _ in range(10):
-        if not isinstance(node, Mapping):
-            return {}
-        place = node.get("$ref")
-        if not isinstance(place, str) or not place.startswith("#"):
-            return node
-        found: object = root
-        for key in place[1:].strip("/").split("/") if place != "#" else ():
-            key = key.replace("~1", "/").replace("~0", "~")
-            found = found.get(key) if isinstance(found, Mapping) else None
-        own = {name: value for name, value in node.items() if name != "$ref"}
-        node = {**found, **own} if isinstance(found, Mapping) else own
-    return {}
 
 
 def _list(value: object) -> list[Any]:

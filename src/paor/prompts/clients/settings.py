@@ -219,21 +219,32 @@ def client_secrets(client: Any, *, keys: bool = False) -> set[str]:
     return secrets | {value.removeprefix("Bearer ") for value in secrets}
 
 
-def said_scrubber(model: object, given: Iterable[str] = ()) -> Scrubber:
+def said_scrubber(
+    model: object, given: Iterable[str] = (), environment: frozenset[str] | None = None
+) -> Scrubber:
     """
     Return what takes the keys of a run's model, those of the environment and *given* secrets out of what tools, people and hosts say.
 
     Values of headers and addresses that are no keys by their names stay, and short words, such as those that servers of
     one's own are given: a title, a version or ``lm-studio`` stands in many texts.
+
+    Args:
+        model: The run's.
+        given: Secrets that somebody has answered with.
+        environment: The keys of the environment, where they are known already.
     """
     own = getattr(model, "keys", None) or getattr(
         model, "secrets", None
     )  # a host's own model may mean something else by them
-    found = {key for key in own if isinstance(key, str)} if isinstance(own, set | frozenset) else set()
-    keys = {key for key in environment_secrets(keys=True) | found if _LONG_OR_DIGITS.search(key)}
+    found = {key for key in own if isinstance(key, str)} if isinstance(own, set | frozenset) else set[str]()
+    found |= environment_secrets(keys=True) if environment is None else environment
+    if not (found or given):
+        return _NO_SECRETS
+    keys = {key for key in found if _LONG_OR_DIGITS.search(key)}
     return Scrubber(keys.union(given))
 
 
+_NO_SECRETS = Scrubber()
 _LONG_OR_DIGITS = re.compile(r"[0-9]|.{16}")
 
 

@@ -6,7 +6,6 @@ this room. Start reading at `model`, which answers prompts; `writer.write` is wh
 asked) and `corpus` (what the documents hold).
 """
 
-from .model import OfflineModel
-from .planning import SIGNATURE
+from .model import SIGNATURE, OfflineModel
 
 __all__ = ["SIGNATURE", "OfflineModel"]

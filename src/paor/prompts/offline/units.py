@@ -1,16 +1,11 @@
 """
-Cut Markdown or plain text into units that can be quoted: sentences, list items, table rows, lines of code.
+Cut Markdown or plain text into units that can be quoted: sentences, list items, table rows.
 
-Headings may be marked, underlined, bold, numbered, in capitals, or short and alone, as in text that came out of a PDF. Every
-unit but a table row is a piece of the source, white space folded and quote marks left out, so that it can be found there
-again. A row repeats its headers ("Item: Storage; Price: 5 EUR"), and an item remembers the line that introduces its list
-("The Supplier shall:"), because neither says anything alone. Nothing is ever refused, and every rule looks at one line or
-at a fixed number of characters around one place: the time is linear in the text.
+A unit other than a table row is a piece of the source with its white space folded. A row repeats its headers ("Item: Storage; Price:
+5 EUR"), and an item remembers the line that introduces its list, because neither says anything alone. No text is refused;
+every rule looks at one line or at a bounded number of characters, so the time is linear in the text.
 
-Words as the offline model compares them: function words, stems, near synonyms, and whether a text is English.
-
-A stem is a word without its ending, cut by one rule for every language: good enough to find "invoices" by "invoicing" and
-"Fristen" by "Frist", and no dictionary. What the rule misses, `corpus.Corpus.search` finds by common beginnings.
+Words are compared by stems: the word without its ending, cut by one rule for every language.
 """
 
 import re
@@ -20,97 +15,60 @@ from itertools import zip_longest
 from textwrap import wrap
 from typing import Final
 
-_ENGLISH: Final = """a about above after again all also am an and any are as at be because been before being below between both
-    but by can could did do does doing down during each either few for from further had has have having he her here
-    hers him his how however i if in into is it its itself just may me might more most must my neither no nor not
-    now of off on once one only or other our out over own per same shall she should so some such than that the
-    their theirs them then there these they this those through to too under until up upon us very was we were what
-    when where whether which while who whom whose why will with within without would you your"""
-STOP_WORDS: Final = frozenset(_ENGLISH.split())
-"""English words that never say what a text is about."""
-
-_FOREIGN: Final = """aber alle aller alles auch auf aus bei bis das dass dem den der des dies diese dieser durch ein eine einem einen einer
-    es für haben hat ich ihr ihre im ist jede kann kein keine mit muss müssen nach nicht noch nur oder ohne sein sich sie sind
-    und uns vom von vor wann warum welche welcher welches wenn wer wird wie wo wurde zu zum zur über à au aux avec ce ces cette
-    chaque combien comment dans de depuis doit doivent du elle elles en entre est et il ils la le les leur ne où ou par pas pour
-    quand que quel quelle quelles quels qui sa ses son sont sur tous toute toutes tout un une al como con cuando cuándo cuál
-    cuáles cuánto debe deben del desde dónde el ella este esta ha han hasta hay las lo los más para pero por qué quién se según
-    si sin sobre su sus también todos todas agli ai alla alle anche che chi cosa da dal dalla degli dei della delle deve dove è
-    gli hanno il nel nella non ogni per più quali quale quando quanto questo sono tra tutti ao aos com das dos em é foi na não nas
-    nos os pela pelo qual quais quem são sem ser seu sua uma aan dat deze die dit door een elke er geen haar heeft het hij hoe
-    kan maar met moet naar niet ook op te tot uit van veel voor waar wanneer wat welke wordt zal zich zij zijn"""
-FOREIGN_WORDS: Final = frozenset(_FOREIGN.split()) - (
-    STOP_WORDS | {"die", "no", "as", "me", "per", "son", "sin"}
-)
-"""The most frequent words of German, French, Spanish, Italian, Portuguese and Dutch."""
-
-_SYNONYMS: Final = """terminate termination cancel cancellation notice|pay paid payable payment invoice|price pricing cost fee charge rate tariff
-    |deliver delivery shipment|liability liable damages indemnity|warranty guarantee|confidential confidentiality secret secrecy
-    |penalty fine|store storage warehouse|renew renewal extend extension|duration term|vacation holiday leave|cap limit limited
-    maximum|salary wage|support maintenance|law jurisdiction court|discount rebate|employee staff worker|customer client buyer
-    |supplier vendor seller contractor provider|install installation setup|begin start commence|owner responsible assigned"""
+_WORDS: Final = """a about above after again all also am an and any are as at be because been before being below between both but by can could
+    did do does doing down during each either few for from further had has have having he her here hers him his how however i if in
+    into is it its itself just may me might more most must my neither no nor not now of off on once one only or other our out over
+    own per same shall she should so some such than that the their them then there these they this those through to too under until
+    up upon us very was we were what when where whether which while who whom whose why will with within without would you your
+    aber alle auch auf aus bei bis das dass dem den der des die dies diese durch ein eine einem einen einer es für haben hat ich ihr
+    ihre im ist kann kein keine mit muss nach nicht noch nur oder ohne sein sich sie sind und von vor wann welche welcher wenn wer wie
+    wird wo wurde zu zum zur à au aux avec ce ces cette combien dans de doit du elle en est et il la le les leur ne où ou par pas pour
+    quand que quel quelle qui sa ses sont sur une al como con cuando cuándo cuánto debe del el esta este ha hay las lo los más para pero
+    por qué quién se si sobre su sus un una alla anche che chi da dal della deve di dove è gli hanno nel non quale quando sono com do dos
+    em é foi na não nas nos os pela pelo qual quem são uma aan dat deze een geen het hoe kan maar met moet naar niet ook op te tot van voor
+    wanneer wat welke wordt zijn"""
+"""The function words of English, and the most frequent ones of German, French, Spanish, Italian, Portuguese and Dutch."""
+_FUNCTION_WORDS: Final = frozenset(_WORDS.split())
+_SYNONYMS: Final = """terminate termination cancel cancellation notice|pay paid payable payment invoice|price pricing cost fee charge rate
+    |deliver delivery shipment|liability liable damages|warranty guarantee|confidential secret|renew renewal extend extension|duration term
+    |cap limit limited maximum|salary wage|law jurisdiction court|employee staff worker|customer client buyer
+    |supplier vendor seller contractor|begin start commence|owner responsible assigned"""
 _WORD = re.compile(r"[^\W_]+")
 _ENDINGS: Final = ("ment", "ance", "able", "ing", "ion", "ed", "en", "ly", "al", "es", "e", "y")
-_STEM_CHARS_MIN: Final = 4
-_SAMPLE_CHARS: Final = 20_000
 
 
-def content_words(text: str) -> list[str]:
-    """Return the words of *text* in lower case but for function words of any language here, and single letters."""
+def words_of(text: str) -> list[str]:
+    """Return the words of *text* in lower case but for function words and single letters."""
     words = (word for word in _WORD.findall(text.lower()) if len(word) > 1 or word.isdigit())
-    return [word for word in words if not is_function_word(word)]
-
-
-def is_function_word(word: str) -> bool:
-    """Return whether *word* is one that never says what a text is about."""
-    return word.lower() in STOP_WORDS or word.lower() in FOREIGN_WORDS
+    return [word for word in words if word not in _FUNCTION_WORDS]
 
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """Return the lower-case *word* without its plural and one further ending; numbers stay as they are."""
-    if word.endswith("ies") and len(word) > _STEM_CHARS_MIN:
+    """Return the lower-case *word* without its plural and one further ending; at least four letters stay."""
+    if word.endswith("ies") and len(word) > 4:
         word = word[:-3] + "y"
-    elif word.endswith("s") and not word.endswith("ss") and len(word) >= _STEM_CHARS_MIN:
+    elif word.endswith("s") and not word.endswith("ss") and len(word) >= 4:
         word = word[:-1]
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _STEM_CHARS_MIN:
-            return word[: -len(ending)]
-    return word
+    ending = next((one for one in _ENDINGS if word.endswith(one) and len(word) - len(one) >= 4), "")
+    return word.removesuffix(ending)
 
 
-_GROUPS: Final = [frozenset(map(stem, group.split())) for group in _SYNONYMS.split("|")]
-
-
-def synonyms_of(stemmed: str) -> frozenset[str]:
-    """Return the stems of words that mean nearly the same, *stemmed* among them; none if none are known."""
-    return frozenset[str]().union(*(group for group in _GROUPS if stemmed in group))
-
-
-def is_english(text: str) -> bool:
-    """Return whether *text* has at least as many English function words as others in its beginning."""
-    words = [word for word in _WORD.findall(text[:_SAMPLE_CHARS].lower()) if len(word) > 1]
-    english = sum(word in STOP_WORDS for word in words)
-    foreign = sum(word in FOREIGN_WORDS for word in words)
-    return english >= foreign
-
-
-SENTENCE_CHARS_MAX: Final = 600
-"""A longer sentence is cut. The 99th percentile of sentences in contracts is near 500 (own count on licences)."""
+SYNONYMS: Final = [frozenset(map(stem, group.split())) for group in _SYNONYMS.split("|")]
+"""Groups of stems that mean nearly the same."""
 ITEM_CHARS_MAX: Final = 280
 """An item up to this length is quoted whole, a longer one by the sentence."""
-CELL_CHARS_MAX: Final = 240
 _ABBREVIATION = re.compile(
-    r"(?:nos?|nrs?|arts?|para|figs?|vol|pp?|eds?|dr|mrs?|ms|prof|cf|al|approx|ca|bzw|vgl|abs|ziff|tel|inkl|ggf|sog|mme|núm|sra?|dott|jan|feb"
-    r"|apr|jun|jul|aug|sept?|o[ck]t|nov|de[cz]|inc|incl|ltd|llc|plc|corp?|gmbh|ag|etc|usw|st|min|max|ref|sec|mio|mrd|[^\W\d_]|§.*|\w(?:\.\w)+)"
+    r"nos?|nrs?|arts?|figs?|vol|pp?|eds?|dr|mrs?|ms|prof|cf|approx|ca|vgl|abs|jan|feb|apr|jun|jul|aug|sept?|oct|nov|dec|inc|ltd|llc|co|corp"
+    r"|etc|st|min|max|ref|sec|[^\W\d_]|\w(?:\.\w)+"
 )
-"""What a full stop abbreviates: it ends a sentence only if a function word with a capital comes next."""
-_STOP = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»›)\]*_]{0,4}(?=\s)|[。！？]")
-_TOKEN = re.compile(r"(?<![\w.\-/§])[\w.\-/§]*+$")
-_NEXT = re.compile(r"[\"'“‘„«‹(\[*_¿¡]{0,4}(\w{1,24})")
+_STOP = re.compile(r"(?<=[.!?…])[\"'”’»›)\]*_]{0,4} (?=[\"'“‘„«‹(\[*_¿¡]{0,4}(\w{1,24}))")
+_BACKWARD = re.compile(
+    r"(?i)(?:it|they|in (?:that|this|the last|such a?) case|within that period|(?:this|these|those|such|that) (?:is|are|was|were|shall|must|may"
+    r"|can|will|do(?:es)?|appl(?:ies|y)|also|includes?|means|ha(?:s|ve)))\b"
+)
+"""How a sentence begins that is not understood without the one before."""
 _HEADING = re.compile(r"#{1,6}\s+(\S(?:.*[^# ])?)[# ]*+|(?:\*\*|__)([^*_]{1,90})(?:\*\*|__):?")
-_UNDERLINE = re.compile("={3,}|-{3,}")
-_RULE = re.compile(r"(?:[-*_=~] ?){3,}")
 _ITEM = re.compile(
     r"(?:[-*+•‣▪●○◦·–]|\d{1,3}[.)]|\(?[a-zA-Z]\)|\(?[ivx]{1,4}\)|\(\d{1,3}\))\s+(?:\[[ xX]?\]\s+)?(?=\S)"
 )
@@ -119,24 +77,16 @@ _OPENS = re.compile(
 )
 """The number of a clause, or the name of a property: "Date: 3 March"."""
 _CLAUSE = re.compile(r"(\d{1,3}(?:\.\d{1,3})+)[.)]?\s")
-_PAGE = re.compile(
-    r"(?:.{0,60}\b)?(?:page|seite|p\.) ?\d{1,4}(?: ?(?:of|von|/) ?\d{1,4})?|[-–] ?\d{1,4} ?[-–]|\d{1,3}",
-    re.IGNORECASE,
-)
+_FOOTER = re.compile(r"(?i)(?:.{0,60}\b)?(?:page|seite) ?\d{1,4}(?: ?(?:of|von|/) ?\d{1,4})?|\d{1,3}")
 _PAGE_MARK = re.compile(r"(?m)(?:^|(?<=[.!?:;] )|(?<=[.!?:;][\"'”’»)\]] ))\[page (\d{1,4})\](?=\s|\Z)")
 _CELL_MARK = re.compile(r"\| ?\[([A-Z]{1,3}\d{1,7}|row \d{1,9})\]")
 """What a reader of documents adds where a text does not show its own places: of a page only where a line or a sentence begins."""
 _NUMBERED = re.compile(
-    r"(?:(?:§+|section|article|clause|artikel|chapter|part|annex|appendix|schedule)\s*[\dIVXLC]{1,5}\b|\d{1,2}(?:\.\d{1,2}){0,3}\.?(?=\s)"
-    r"|[IVX]{1,5}\.)\s*[:–—-]?\s*(\D*)",
-    re.IGNORECASE,
+    r"(?i)(?:(?:§+|section|article|clause|artikel|chapter|part|annex|schedule)\s*[\dIVXLC]{1,5}\b|\d{1,2}(?:\.\d{1,2}){0,3}\.?(?=\s)"
+    r"|[IVX]{1,5}\.)\s*[:–—-]?\s*(\D*)"
 )
-_ORDERED = re.compile(r"\s*\(?\d{1,3}[.)]\s")
-_VERB = re.compile(
-    r"\b(?:shall|must|will|may|is|are|was|has|have|muss|ist|sind|wird|doit|est|debe|deve|moet)\b"
-)
+_VERB = re.compile(r"\b(?:shall|must|will|may|is|are|was|has|have|muss|ist|sind|wird|doit|est|debe)\b")
 _ENDS: Final = (".", ":", ";", "!", "?", ",")
-"""Marks after which the next line does not continue a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +96,9 @@ class Unit:
 
     Attributes:
         text: The words, white space folded; of a table row, its cells with their headers.
-        form: ``sentence``, ``item``, ``row``, ``code`` or ``intro``.
+        form: ``sentence``, ``item``, ``row`` or ``intro``.
         heading: The nearest heading above, without its marks; empty if there is none.
         intro: What introduces the list or table that this is in, ending in a colon.
-        follows: Whether it continues the paragraph of the unit before it.
         page: The page or the cell that it is on: "page 2", "A7"; empty where the text does not say.
         clause: The clause or item that it is in: "clause 4.2 (a)", "item 3"; empty if there is none.
     """
@@ -158,7 +107,6 @@ class Unit:
     form: str
     heading: str = ""
     intro: str = ""
-    follows: bool = False
     page: str = ""
     clause: str = ""
 
@@ -173,34 +121,33 @@ def shortened(text: str, chars_max: int) -> str:
     return text if len(text) <= chars_max else text[:chars_max].rsplit(" ", 1)[0] + " …"
 
 
-def split(text: str, *, chars_max: int = SENTENCE_CHARS_MAX) -> list[str]:
-    """Cut *text*, one paragraph, into sentences of at most *chars_max* characters; together they are all of it but blanks."""
-    folded = fold(text)
-    ends = [stop.end() for stop in _STOP.finditer(folded) if _ends_sentence(folded, stop)]
-    sentences = (folded[start:end] for start, end in zip([0, *ends], [*ends, len(folded)], strict=True))
-    return [
-        piece for sentence in sentences for piece in wrap(sentence.strip(), chars_max, break_on_hyphens=False)
-    ]
+def split(text: str) -> list[str]:
+    """Cut *text*, one paragraph, into sentences of at most 600 characters; one that begins with "it" or "this" stays with the one before."""
+    folded, start, ends = fold(text), 0, list[int]()
+    for stop in _STOP.finditer(folded):
+        token = folded[max(start, stop.start() - 24) : stop.start()].rpartition(" ")[2].lower()
+        if folded[stop.start() - 1] == "." and not _ends(token.strip("(.…"), stop[1], stop.start() - start):
+            continue
+        if _BACKWARD.match(folded, stop.end()) and stop.start() - start <= 190:
+            continue
+        ends.append(start := stop.end())
+    pieces = (folded[begin:end] for begin, end in zip([0, *ends], [*ends, len(folded)], strict=True))
+    return [part for piece in pieces for part in wrap(piece.strip(), 600, break_on_hyphens=False)]
 
 
-def _ends_sentence(text: str, stop: re.Match[str]) -> bool:
-    """Return whether the punctuation at *stop* ends a sentence, and not an abbreviation, a number or a date."""
-    following = _NEXT.match(text, stop.end() + 1)
-    if stop.group()[0] in "!?。！？" or following is None:
-        return True
-    before = _TOKEN.search(text, max(0, stop.start() - 24), stop.start())
-    token, word = before.group().lower() if before else "", following.group(1)
+def _ends(token: str, word: str, chars: int) -> bool:
+    """Return whether a full stop between *token* and *word*, after *chars* characters, ends a sentence: not "No. 4", nor "3. May"."""
+    common = word.lower() in _FUNCTION_WORDS
     if token.replace(".", "").isdigit() and len(token) <= 5 and len(token) != 4:
-        return stop.start() > len(token) and is_function_word(word)  # not "4.1. The Supplier", nor "31. März"
-    strict = bool(_ABBREVIATION.fullmatch(token))
-    return not word[0].islower() and (not strict or (len(word) > 1 and is_function_word(word)))
+        return common and chars > len(token) + 1
+    return not word[0].islower() and (not _ABBREVIATION.fullmatch(token) or (common and len(word) > 1))
 
 
 def units(text: str, *, units_max: int) -> tuple[list[Unit], bool]:
     """Read *text*, Markdown or plain, into at most *units_max* units in their order; the second says whether that is all."""
     reader = _Reader(page="page 1" if _PAGE_MARK.search(text) else "")
     lines = [fold(line) for line in _PAGE_MARK.sub(r"\n\g<0>\n", text.rstrip()).splitlines()]
-    for line, below in zip_longest(lines, lines[1:]):
+    for line, below in zip_longest(lines, lines[1:], fillvalue=""):
         if len(reader.out) > units_max:
             break
         reader.read(line, below)
@@ -220,38 +167,26 @@ class _Reader:
     page: str = ""
     clause: str = ""
     item: str = ""
-    fence: bool = False
-    header: tuple[str, ...] | None = None
+    header: list[str] | None = None
 
-    def read(self, line: str, below: str | None) -> None:
-        """Add *line* to the block that it belongs to; *below* is the next line, if there is one."""
+    def read(self, line: str, below: str) -> None:
+        """Add *line* to the block that it belongs to; *below* is the next line."""
         bars = line.count("|")
-        if line.startswith(("```", "~~~")):
-            self.flush()
-            self.fence = not self.fence
-        elif (turned := _PAGE_MARK.fullmatch(line)) and self._is_next(int(turned[1])):
+        if (mark := _PAGE_MARK.fullmatch(line)) and int(mark[1]) > int(self.page.removeprefix("page ") or 1):
             self.flush()
             self.page = line[1:-1]
-        elif self.fence:
-            self._emit(line, "code")
-        elif _UNDERLINE.fullmatch(line) and len(self.block) == 1 and self.form == "sentence":
-            self._open(self.block.pop())
-        elif not line or _PAGE.fullmatch(line) or _RULE.fullmatch(line):
+        elif bars and (self.header is not None or line[0] == "|" or bars == below.count("|")):
+            self._row(line, below)
+        elif not any(map(str.isalnum, line)) or _FOOTER.fullmatch(line):
             self.flush()
             self.header = None
-        elif bars and (self.header is not None or line[0] == "|" or bars == (below or "").count("|")):
-            self._row(line, delimited=_delimits(below or ""))
-        elif (marked := _HEADING.fullmatch(line)) and (marked[1] or not self.block):
-            self._open(marked[1] or marked[2])
+        elif (title := _HEADING.fullmatch(line)) and (title[1] or not self.block):
+            self._open(title[1] or title[2])
         elif self._is_title(line, below):
             self._open(line)
         else:
             self.header = None
             self._words(line.lstrip("> "))
-
-    def _is_next(self, page: int) -> bool:
-        """Return whether a page can come now; what a text says itself in such words turns none back."""
-        return page > int(self.page.removeprefix("page ") or 1)
 
     def _open(self, title: str) -> None:
         self.flush()
@@ -264,7 +199,11 @@ class _Reader:
         introduced = last.endswith(":") if last else bool(self.intro)
         if item and (introduced or not re.match(r"\(\d", line)):  # else "(1)" is the number of a paragraph
             self.flush()
-            self._label(re.sub(r"\W", "", item[0]))
+            number = re.sub(r"\W", "", item[0])
+            if number.isdigit() and "." not in self.clause:
+                self.clause, self.item = f"{'item' if self.heading else 'clause'} {number}", ""
+            else:
+                self.item = number and f"({number})"
             self.form, line = "item", line[item.end() :]
         elif last and _OPENS.match(line) and (last.endswith(_ENDS) or len(last) < 60):
             self.flush()  # a paragraph begins although no blank line is above it
@@ -274,50 +213,42 @@ class _Reader:
                 self.clause = f"clause {numbered[1]}"
         self.block.append(line)
 
-    def _label(self, number: str) -> None:
-        """Take the number of an item: of a clause or of a list, or the letter of a part of one."""
-        if number.isdigit() and "." not in self.clause:
-            self.clause, self.item = f"{'item' if self.heading else 'clause'} {number}", ""
-        else:
-            self.item = number and f"({number})"
-
-    def _is_title(self, line: str, below: str | None) -> bool:
-        """Return whether *line*, which no mark makes a heading, is one: what is lost as a heading is never quoted."""
+    def _is_title(self, line: str, below: str) -> bool:
+        """Return whether *line* is a heading without a mark: numbered, or in capitals."""
         last = self.block[-1] if self.block else ""
-        if below is None or len(line) > 90 or len(line.split()) > 8 or line.endswith(_ENDS):
+        if len(line) > 90 or len(line.split()) > 8 or line.endswith(_ENDS) or _VERB.search(line):
             return False
-        if _VERB.search(line) or (last and not last.endswith(_ENDS) and len(last) >= 60):
+        if below[:1].islower() or (last and not last.endswith(_ENDS) and len(last) >= 60):
             return False
         if line.isupper() and sum(map(str.isalpha, line)) >= 4:
             return not below.isupper()
-        if below[:1].islower():
-            return False
         if numbered := _NUMBERED.fullmatch(line):
-            listed = _ORDERED.match(line) and (self.form == "item" or _ORDERED.match(below))
+            listed = _ITEM.match(line) and (self.form == "item" or _ITEM.match(below))
             return not listed and (numbered[1][:1].isupper() or not (numbered[1] or line[0].isdigit()))
-        alone = not below or (len(line) <= 45 and len(below) >= max(60, 2 * len(line)))
-        return alone and not last and line[0].isupper() and not re.search(r": |\d", line)
+        return False
 
-    def _row(self, line: str, *, delimited: bool) -> None:
+    def _row(self, line: str, below: str) -> None:
         """Read one row of a table: its header, its dashes, or values; of two cells without a header the first names the second."""
-        marked = _CELL_MARK.match(line)
-        line = line[marked.end() :] if marked else line
-        bars = re.split(r"(?<!\\)\|", line.removeprefix("|").removesuffix("|"))[:40]
-        cells = [re.sub(r"\*\*|\\(?=\|)", "", cell).strip()[:CELL_CHARS_MAX] for cell in bars]
+        mark = _CELL_MARK.match(line)
+        bars = re.split(r"(?<!\\)\|", line[mark.end() if mark else 0 :].removeprefix("|").removesuffix("|"))[
+            :40
+        ]
+        cells = [re.sub(r"\*\*|\\(?=\|)", "", cell).strip()[:240] for cell in bars]
         if self.header is None:
             self.flush()
-            named = not any(map(str.isdigit, line)) and all(len(cell.split()) <= 4 for cell in cells)
-            self.header = tuple(cells) if named or (delimited and len(cells) > 2) else ()
+            named = not any(map(str.isdigit, "".join(cells))) and all(
+                len(cell.split()) <= 4 for cell in cells
+            )
+            delimited = "-" in below and not below.strip("|:- ")
+            self.header = cells if named or (delimited and len(cells) > 2) else []
             if self.header:
                 return
-        if _delimits(line):
-            return
         heads = self.header
         if not heads and len(cells) == 2:
-            heads, cells = (cells[0].strip(":"),), cells[1:]
-        pairs = [pair for pair in zip_longest(heads, cells, fillvalue="") if pair[1].strip("-–— ")]
+            heads, cells = [cells[0].strip(":")], cells[1:]
+        pairs = [pair for pair in zip_longest(heads, cells, fillvalue="") if pair[1].strip("-–—: ")]
         text = "; ".join(f"{head}: {value}" if head else value for head, value in pairs)
-        self._emit(text, "row", self.intro, page=marked[1] if marked else None)
+        self._emit(text, "row", self.intro, page=mark[1] if mark else None)
 
     def flush(self) -> None:
         """Emit the open block, and keep its last sentence as the introduction of what follows if it ends in a colon."""
@@ -329,22 +260,15 @@ class _Reader:
             self.intro = ""
         pieces = [text] if form == "item" and len(text) <= ITEM_CHARS_MAX else split(text)
         for number, piece in enumerate(pieces):
-            self._emit(piece, form, "" if number else self.intro, follows=number > 0)
+            self._emit(piece, form, "" if number else self.intro)
         if form == "sentence" and text.endswith(":") and len(pieces[-1]) <= ITEM_CHARS_MAX:
             self.intro = pieces[-1]
 
-    def _emit(
-        self, text: str, form: str, intro: str = "", *, follows: bool = False, page: str | None = None
-    ) -> None:
+    def _emit(self, text: str, form: str, intro: str = "", *, page: str | None = None) -> None:
         """Add one unit if it holds a letter or a digit; a sentence that introduces it is quoted with it only."""
         if not any(map(str.isalnum, text)):
             return
         if intro and self.out and self.out[-1].text == intro:
             self.out[-1] = replace(self.out[-1], form="intro")
-        page, clause = self.page if page is None else page, f"{self.clause} {self.item}".strip()
-        self.out.append(Unit(text, form, self.heading, intro, follows, page, clause))
-
-
-def _delimits(line: str) -> bool:
-    """Return whether *line* is the row of dashes between a table's header and its body."""
-    return "|" in line and "-" in line and not line.strip("|:- ")
+        clause = f"{self.clause} {self.item}".strip()
+        self.out.append(Unit(text, form, self.heading, intro, self.page if page is None else page, clause))

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from ...states.base.references import pointed, resolved
 from .replies import WRAPPER
 from .reply_forms import moved_references
 
@@ -73,7 +74,7 @@ def _inlined(schema: Any, root: Mapping[str, Any], within: tuple[str, ...], left
     if isinstance(place, str):
         if place in within:
             raise ValueError("a schema that refers to itself")
-        schema = {**_named(root, place), **{name: item for name, item in schema.items() if name != "$ref"}}
+        schema = {**pointed(root, place), **{name: item for name, item in schema.items() if name != "$ref"}}
         return _inlined(schema, root, (*within, place), left)
     made = {name: _inlined(item, root, within, left) for name, item in schema.items() if name not in _MAPS}
     if isinstance(properties := schema.get("properties"), Mapping):
@@ -83,18 +84,6 @@ def _inlined(schema: Any, root: Mapping[str, Any], within: tuple[str, ...], left
 
 _MAPS = ("$defs", "properties")
 """Keys of names and no keywords; definitions are not needed any more."""
-
-
-def _named(root: Mapping[str, Any], place: str) -> Mapping[str, Any]:
-    """Return the schema that a reference within the document names."""
-    found: Any = root
-    first, *names = place.split("/")
-    for name in names:
-        name = name.replace("~1", "/").replace("~0", "~")
-        found = found[int(name)] if isinstance(found, list) and name.isdigit() else found[name]
-    if first != "#" or not isinstance(found, Mapping):
-        raise ValueError("a reference to no schema of the document")
-    return found
 
 
 def without_patterns(schema: Any) -> Any:
@@ -194,18 +183,9 @@ class _Plain:
         self._left = INLINED_MAX
 
     def _resolved(self, schema: Mapping[str, Any], within: int) -> Mapping[str, Any]:
-        """Return *schema* with what its reference names; nothing in it where that cannot be told."""
+        """Return *schema* with what its reference names; nothing in it deep down, or where there is too much of it."""
         self._left -= 1
-        for _ in range(_DEPTH_MAX):
-            place = schema.get("$ref")
-            if not isinstance(place, str):
-                return schema if self._left > 0 and within <= _DEPTH_MAX else {}
-            try:
-                named = _named(self._root, place)
-            except (ValueError, LookupError, TypeError):
-                return {}
-            schema = {**named, **{name: item for name, item in schema.items() if name != "$ref"}}
-        return {}
+        return resolved(schema, self._root) if self._left > 0 and within <= _DEPTH_MAX else {}
 
     def members(self, schema: Mapping[str, Any], within: int) -> tuple[dict[str, Any], list[str]]:
         """Return the properties of an object and which of them it always needs."""

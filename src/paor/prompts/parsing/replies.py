@@ -332,34 +332,29 @@ def read_parameters(
     wrapper = validated(ActionParameters, data)
     if isinstance(wrapper, Invalid):
         return wrapper
-    if wrapper.schema_name not in (None, PARAMETERS_SCHEMA):
-        return Invalid(
-            "schema_name", f"`schema` must be {PARAMETERS_SCHEMA!r}, found {short(wrapper.schema_name)}"
-        )
-    if wrapper.schema_name is None and profile.strict and profile.stage == "two_stage":
+    name, values = wrapper.schema_name, wrapper.parameters
+    if name not in (None, PARAMETERS_SCHEMA):
+        return Invalid("schema_name", f"`schema` must be {PARAMETERS_SCHEMA!r}, found {short(name)}")
+    if name is None and profile.strict and profile.stage == "two_stage":
         return Invalid("schema_name", f"`schema` must be {PARAMETERS_SCHEMA!r}, and it is missing")
     if all_said:
         beside = [key for key in data if key not in ("schema", "parameters")]
         if beside and profile.strict:
             return Invalid("unknown_keys", f"beside `parameters` there must not be {_list(beside)}")
-        if [key for key in beside if key in ARGUMENT_KEYS and data[key] != wrapper.parameters]:
+        if [key for key in beside if key in ARGUMENT_KEYS and data[key] != values]:
             return Invalid("two_arguments", "the values must stand in `parameters` alone")
-        if (lost := unsaid(beside, wrapper.parameters, known, rounded_in(text))) is not None:
+        if (lost := unsaid(beside, values, known, rounded_in(text))) is not None:
             return Invalid("arguments", lost)
     forbidden = [
-        name
-        for name in wrapper.parameters
-        if name.lower() in (SET_BY_CODE if known(name) else FORBIDDEN_FIELDS)
+        name for name in values if name.lower() in (SET_BY_CODE if known(name) else FORBIDDEN_FIELDS)
     ]
     if forbidden and (exact or profile.forbidden == "reject"):
         return Invalid("forbidden_field", f"`parameters` must not hold {_list(forbidden)}")
-    unknown = [name for name in wrapper.parameters if name not in forbidden and not known(name)]
+    unknown = [name for name in values if name not in forbidden and not known(name)]
     if unknown and (exact or profile.strict):
         return Invalid("unknown_parameter", f"the action has no such parameters: {_list(unknown)}")
     dropped = (*forbidden, *unknown)
-    return Parameters(
-        {name: value for name, value in wrapper.parameters.items() if name not in dropped}, dropped
-    )
+    return Parameters({name: value for name, value in values.items() if name not in dropped}, dropped)
 
 
 def read_answer(text: str, *, chars_max: int) -> DirectAnswer | Invalid:
@@ -459,7 +454,8 @@ def _read(model: type[W], text: str, chars_max: int) -> W | Invalid:
 def validated(model: type[W], data: object, *, names: dict[str, str] | None = None) -> W | Invalid:
     """Return *data* as *model*, or which key is wrong and how; foreign values are not echoed."""
     try:
-        return model.model_validate(data)
+        found: W = model.__pydantic_validator__.validate_python(data)
+        return found
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = ".".join(str(part) for part in first["loc"]) or "the object"

@@ -80,7 +80,7 @@ class Form(Struct, frozen=True, dict=True):
 
     @cached_property
     def schema_json(self) -> bytes:
-        """That schema as JSON, of which each request gets a value of its own: a model may take it apart."""
+        """That schema as JSON, of which a run's models get a value of their own: a model may take it apart."""
         return encode(self.schema)
 
 

@@ -68,7 +68,9 @@ class SealedDict(dict[str, Any]):
 
 def sealed(value: Any) -> Any:
     """Return JSON data that stays as it is: *value*, what of it can be changed being copied."""
-    return value if isinstance(value, _SEALED) else _copied(value, SealedDict, SealedList, _SEALED)
+    if value is None or isinstance(value, _SEALED):
+        return value
+    return _copied(value, SealedDict, SealedList, _SEALED)
 
 
 def unsealed(value: Any) -> Any:

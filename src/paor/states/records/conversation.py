@@ -17,6 +17,9 @@ from ..base.pictures import PICTURE_ROOM
 from ..base.wire import Stored
 from .actions import StoredText
 
+Role = Literal["assistant", "tool", "user", "round"]
+"""Who speaks: the model, a tool, or the user, for whom the engine speaks too; ``round``: earlier rounds, whole."""
+
 
 class Piece(Stored, frozen=True, gc=False):
     """
@@ -46,7 +49,7 @@ class Item(Stored, frozen=True, gc=False, kw_only=True):
     One message of a conversation.
 
     Attributes:
-        role: Who speaks: the model, a tool, or the user, for whom the engine speaks too; ``round``: earlier rounds, whole.
+        role: Who speaks.
         pieces: What is said, one after the other.
         size: Bytes of all that, for the budget of the context.
         calls: Of the model: ids of the calls that it makes, in their order; the first piece is then a reply in the form of turns.
@@ -63,7 +66,7 @@ class Item(Stored, frozen=True, gc=False, kw_only=True):
             of a result.
     """
 
-    role: Literal["assistant", "tool", "user", "round"]
+    role: Role
     pieces: tuple[Piece, ...] = ()
     size: int = 0
     calls: tuple[str, ...] = ()

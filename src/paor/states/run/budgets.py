@@ -172,13 +172,18 @@ def exhausted_budget(
         used: What was settled.
         held: What requests that are still open have reserved.
     """
-    if limits.token_budget is None and limits.time_budget_s is None and limits.cost_budget is None:
-        return None  # most runs; asked several times in each transition
+    if not limits.budgeted:  # most runs; asked several times in each transition
+        return None
     if token_budget_used_up(limits, used, held):
         return "token_budget"
     if time_budget_used_up(limits, used):
         return "time_budget"
     return "cost_budget" if cost_budget_used_up(limits, used, held) else None
+
+
+def is_reckoned(limits: Limits) -> bool:
+    """Return whether requests have to be reckoned before they are made; without budgets and `Limits.reply_tokens` each may."""
+    return limits.budgeted or limits.reply_tokens is not None
 
 
 def reservation(limits: Limits, used: Counters, prompt_bytes: int) -> Reservation:
@@ -276,10 +281,12 @@ def limit_reached(run: Run) -> bool:
 
     These are the limits for which the table of stops ends a run before a request, so that none is made in vain.
     """
-    if run.counters.formatted:
+    counters, limits = run.counters, run.spec.limits
+    if counters.formatted:
         return False
     return (
-        calls_refused(run)
-        or errors_in_a_row(run)
-        or exhausted_budget(run.spec.limits, run.counters) is not None
+        counters.errors >= limits.max_consecutive_errors
+        or counters.blocked >= limits.max_blocked_calls
+        or counters.refused >= limits.max_consecutive_refused
+        or (limits.budgeted and exhausted_budget(limits, counters) is not None)
     )

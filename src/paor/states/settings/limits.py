@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
@@ -155,6 +156,11 @@ class Limits(Settings):
     document_time_s: float = Field(default=60, gt=0, le=86_400, allow_inf_nan=False)
     document_memory_bytes: int = Field(default=2_000_000_000, ge=200_000_000, le=1_000_000_000_000)
     result_bytes: int = Field(default=100_000_000, ge=1, le=1_000_000_000)
+
+    @cached_property
+    def budgeted(self) -> bool:
+        """Whether there is a budget of tokens, time or money."""
+        return not (self.token_budget is self.time_budget_s is self.cost_budget is None)
 
     @property
     def time_budget_us(self) -> int | None:

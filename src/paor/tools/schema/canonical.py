@@ -59,7 +59,29 @@ def plain(value: object, *, nodes_max: int = NODES_MAX) -> Any:
         NotJson: NaN, an infinity, a number over 600 digits, a lone surrogate, a key that is no str, another kind of object,
             or too much of it.
     """
+    if type(value) is dict and _is_flat(value) and len(value) <= nodes_max:
+        return value.copy()
     return _plain(value, DEPTH_MAX, [nodes_max])
+
+
+_MOST = 1 << 63
+
+
+def _is_flat(value: dict[Any, Any]) -> bool:
+    """Return whether a mapping, as most arguments are, holds nothing that a plain copy of it would not."""
+    for key, item in value.items():
+        if type(key) is not str or not key.isascii():
+            return False
+        kind = type(item)
+        if kind is str:
+            if not item.isascii():
+                return False
+        elif kind is int:
+            if not -_MOST <= item < _MOST:
+                return False
+        elif item is not None and kind is not bool:
+            return False
+    return True
 
 
 def _plain(value: object, depth: int, left: list[int]) -> Any:

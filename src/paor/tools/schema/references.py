@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import unquote
 
 from ...states.base.errors import UsageError
+from ...states.base.references import pointed
 
 COMBINED = frozenset(("$ref", "$dynamicRef", "allOf"))
 """What holds for every instance; properties found through these are declared properties."""
@@ -102,16 +102,12 @@ class SchemaGraph:
                 yield self._follow_pointer(reference, place), reference, False
 
     def _follow_pointer(self, reference: str, place: str) -> Any:
-        found: Any = self.root
-        for step in unquote(reference[1:]).split("/")[1:]:
-            step = step.replace("~1", "/").replace("~0", "~")
-            if isinstance(found, dict) and step in found:
-                found = found[step]
-            elif isinstance(found, list) and step.isdecimal() and int(step[:9]) < len(found):
-                found = found[int(step[:9])]
-            else:
-                raise SchemaError(f"schema {cut(place)}: {cut(reference)} does not exist in the document")
-        return found
+        try:
+            return pointed(self.root, reference)
+        except LookupError:
+            raise SchemaError(
+                f"schema {cut(place)}: {cut(reference)} does not exist in the document"
+            ) from None
 
     def _target(self, reference: str, place: str) -> Any:
         if reference == "#" or reference.startswith("#/"):

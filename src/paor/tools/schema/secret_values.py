@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
+
+from ...states.base.references import pointed
 
 _MARK = re.compile(r"\(secret \d{1,9}-[0-9a-f]{24} [\w.\[\]-]{0,80}\)")
 _FOREIGN = re.compile(r"[^\w.\[\]-]")
@@ -75,15 +78,9 @@ def _forms(schema: object, root: Mapping[str, Any], depth: int = 0) -> Iterator[
         return
     yield schema
     reference = schema.get("$ref")
-    if isinstance(reference, str) and reference.startswith("#"):
-        target: Any = root
-        for name in filter(None, reference[1:].split("/")):
-            target = (
-                target.get(name.replace("~1", "/").replace("~0", "~"))
-                if isinstance(target, Mapping)
-                else None
-            )
-        yield from _forms(target, root, depth + 1)
+    if isinstance(reference, str):
+        with suppress(LookupError):
+            yield from _forms(pointed(root, reference), root, depth + 1)
     for key in ("allOf", "anyOf", "oneOf", "if", "then", "else"):
         inner = schema.get(key)
         for item in inner if isinstance(inner, list) else [inner]:
@@ -107,8 +104,14 @@ def _below(
     return [part for item in found for part in _forms(item, root)]
 
 
+PLAIN = frozenset((int, float, bool, type(None)))
+"""Types of values of JSON in which there is no text."""
+
+
 def marks_in(value: object) -> Iterator[str]:
     """Yield the marks in *value*, wherever in it."""
+    if type(value) in PLAIN:
+        return
     if isinstance(value, str):
         if _MARK.fullmatch(value):
             yield value
@@ -131,6 +134,8 @@ def texts_in(secret: object) -> Iterator[str]:
 
 def revealed(value: Any, secrets: Mapping[str, Any]) -> Any:
     """Return *value* with the secrets in the place of their marks; a mark of none stays."""
+    if type(value) in PLAIN:
+        return value
     if isinstance(value, str):
         return secrets.get(value, value) if _MARK.fullmatch(value) else value
     if isinstance(value, Mapping):

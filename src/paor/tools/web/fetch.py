@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -25,9 +23,6 @@ _UNSURE = ("", "application/octet-stream", "binary/octet-stream")
 """Types of servers that do not know; the content decides."""
 
 NO_URL = "the server redirects to something that is no URL"
-
-_GZIP = b"\x1f\x8b"
-"""How another part of a page in several parts begins. Source: RFC 1952, section 2.2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +87,7 @@ class Fetcher:
         """Return the answer at *url* or where it redirects to; *rules*: it is a robots.txt, asked for at once."""
         import httpx2
 
-        from .transport import TROUBLE, CheckedBackend, CheckedTransport, fault_words
+        from .transport import TROUBLE, CheckedBackend, checked_transport, fault_words
 
         backend = CheckedBackend(policy, deadline, self._resolver)
         headers = {
@@ -103,7 +98,7 @@ class Fetcher:
         limits = httpx2.Timeout(self.settings.request_s)
         try:
             with httpx2.Client(
-                transport=CheckedTransport(backend), headers=headers, timeout=limits, trust_env=False
+                transport=checked_transport(backend), headers=headers, timeout=limits, trust_env=False
             ) as client:
                 request: httpx2.Request | None = client.build_request("GET", url)
                 for _ in range(self.settings.redirects + 1):
@@ -188,56 +183,23 @@ def _check_type(mime: str) -> None:
 
 def _body(response: httpx2.Response, limit: int, deadline: Deadline, *, cut: bool) -> bytes:
     """
-    Return the unpacked body within *limit* bytes, packed and unpacked alike.
+    Return the unpacked body within *limit* bytes.
 
     Raises:
-        ToolError: It is larger and not to be *cut*, damaged, or packed in an unknown way.
+        ToolError: It is larger and not to be *cut*, or packed in an unknown way.
     """
     stated = response.headers.get("content-length", "")
     if not cut and stated.isdecimal() and len(stated) < 19 and int(stated) > limit:
         raise ToolError(f"is larger than {limit:,} bytes")
-    parts: list[bytes] = []
-    size = 0
-    for part in _unpack(response, limit, deadline):
-        parts.append(part)
-        size += len(part)
-        if size > limit:
+    encoding = response.headers.get("content-encoding", "").strip().lower()
+    if encoding not in ("", "identity", "gzip", "deflate"):
+        raise ToolError(f"is packed as {encoding[:40]!a}, which was not asked for")
+    body = bytearray()
+    for part in response.iter_bytes():  # of at most a megabyte, however far what is packed unpacks
+        deadline.check()
+        body += part
+        if len(body) > limit:
             if cut:
                 break
             raise ToolError(f"is larger than {limit:,} bytes")
-    return b"".join(parts)[:limit]
-
-
-def _unpack(response: httpx2.Response, limit: int, deadline: Deadline) -> Iterator[bytes]:
-    """Yield the body in parts of at most *limit* + 1 bytes; stop with an error after *limit* packed bytes."""
-    encoding = response.headers.get("content-encoding", "identity").strip().lower()
-    if encoding not in ("", "identity", "gzip", "x-gzip", "deflate"):
-        raise ToolError(f"is packed as {encoding[:40]!a}, which was not asked for")
-    plain = encoding in ("", "identity")
-    unpacker = None if plain else zlib.decompressobj(47)  # gzip or zlib, by its head
-    received = 0
-    for chunk in response.iter_raw():
-        deadline.check()
-        received += len(chunk)
-        if unpacker is None:
-            yield chunk
-            continue
-        if received > limit:
-            raise ToolError(f"is larger than {limit:,} bytes")
-        first = received == len(chunk)
-        while chunk:
-            try:
-                part = unpacker.decompress(chunk, limit + 1)
-            except zlib.error:
-                if not (first and encoding == "deflate"):
-                    raise ToolError("is packed and damaged") from None
-                first, unpacker = False, zlib.decompressobj(-15)  # deflate without its head, as some send it
-                continue
-            yield part
-            chunk = unpacker.unconsumed_tail or unpacker.unused_data
-            if unpacker.eof and chunk:
-                if not chunk.startswith(_GZIP[: len(chunk)]):  # what follows a packed page is not of it
-                    return
-                unpacker, first = zlib.decompressobj(47), False
-    if unpacker is not None and received and not unpacker.eof:
-        raise ToolError("is packed and ends early")
+    return bytes(body[:limit])

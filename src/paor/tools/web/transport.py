@@ -11,7 +11,7 @@ Imported with the first request: its classes derive from those of httpx2 and htt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -98,51 +98,14 @@ class _Stream(httpcore2.NetworkStream):
         return self._stream.get_extra_info(info)
 
 
-class _Body(httpx2.SyncByteStream):
-    """The body of a response on its way from one library to the other."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self._stream
-
-    def close(self) -> None:
-        self._stream.close()
-
-
-class CheckedTransport(httpx2.BaseTransport):
-    """An httpx2 transport over a `CheckedBackend`; errors of httpcore2 come through as they are."""
-
-    def __init__(self, backend: CheckedBackend) -> None:
-        self._pool = httpcore2.ConnectionPool(
-            ssl_context=_certificates(), max_connections=2, keepalive_expiry=5.0, network_backend=backend
-        )
-
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send one request."""
-        url = request.url
-        response = self._pool.handle_request(
-            httpcore2.Request(
-                method=request.method,
-                url=httpcore2.URL(
-                    scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
-                ),
-                headers=request.headers.raw,
-                content=request.read(),
-                extensions=request.extensions,
-            )
-        )
-        return httpx2.Response(
-            response.status,
-            headers=response.headers,
-            stream=_Body(response.stream),
-            extensions=response.extensions,
-        )
-
-    def close(self) -> None:
-        """Close every connection."""
-        self._pool.close()
+def checked_transport(backend: CheckedBackend) -> httpx2.HTTPTransport:
+    """Return the transport of httpx2 over *backend*, without proxies."""
+    transport = httpx2.HTTPTransport(verify=_certificates(), trust_env=False)
+    # httpx2 takes no network backend, so its pool is replaced, before it has a connection
+    transport._pool = httpcore2.ConnectionPool(
+        ssl_context=_certificates(), max_connections=2, keepalive_expiry=5.0, network_backend=backend
+    )
+    return transport
 
 
 @lru_cache(maxsize=1)
@@ -151,23 +114,17 @@ def _certificates() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-TROUBLE = (
-    httpx2.HTTPError,
-    httpx2.InvalidURL,
-    httpx2.CookieConflict,
-    httpcore2.TimeoutException,
-    httpcore2.NetworkError,
-    httpcore2.ProtocolError,
-    httpcore2.UnsupportedProtocol,
-)
-"""What a request over `CheckedTransport` can end with."""
+TROUBLE = (httpx2.HTTPError, httpx2.InvalidURL, httpx2.CookieConflict)
+"""Errors of a request over a checked transport."""
 
 
 def fault_words(error: Exception) -> str:
     """Return what went wrong with a request in a few words, without anything that a server said."""
-    if isinstance(error, httpx2.TimeoutException | httpcore2.TimeoutException):
+    if isinstance(error, httpx2.TimeoutException):
         return "the server did not answer in time"
-    if isinstance(error, httpx2.ConnectError | httpcore2.ConnectError):
+    if isinstance(error, httpx2.DecodingError):
+        return "the page is packed and damaged"
+    if isinstance(error, httpx2.ConnectError):
         tls = "certificate" in str(error).lower() or "ssl" in str(error).lower()
         return "the server's certificate is not valid" if tls else "no connection to the server"
     if isinstance(error, httpx2.InvalidURL):

@@ -19,9 +19,8 @@ from typing import Any, NoReturn, TypeVar
 import orjson
 
 from ....states.base.errors import JournalBusy, JournalError, LeaseLost, UsageError
-from ..backend import Durability, Entry, SqlConnection, Values
-from ..payloads import Payload, encode_text
-from ..record import COLUMNS
+from ..backend import Durability, Entry, SqlConnection, Values, stored_row
+from ..payloads import Payload, encode_text, text_values
 from .address import Address, read_address
 from .connecting import (
     PostgresConnection,
@@ -53,13 +52,13 @@ _JOURNAL_ID = "SELECT id FROM journal"
 _HEARD = "CASE WHEN pg_try_advisory_lock(?) THEN NOT pg_advisory_unlock(?) ELSE TRUE END"
 """Whether a session holds the lock that listeners share; two places for its key."""
 
-_ROW = ("id", *COLUMNS)
-_PAYLOAD = ("id", "run", "n", "media_type", "digest", "salt", "body", "is_text")
+_ROW = ("id", "last", "row", "hash", "texts")
+_TEXT = ("id", "media_type", "digest", "salt", "body", "is_text")
 _DOCUMENT = ("id", "run", "number", "label", "position", "name", "mime", "bytes", "digest", "payload")
 
 
 @lru_cache(maxsize=256)
-def append_statement(rows: int, payloads: int, documents: int) -> str:
+def append_statement(rows: int, texts: int, documents: int) -> str:
     """
     Return the one statement that writes what an entry brings, as far as its driver still holds the lease.
 
@@ -69,8 +68,8 @@ def append_statement(rows: int, payloads: int, documents: int) -> str:
     one of a few shapes, so that the statement is prepared once.
     """
     parts = (
-        ("transitions", _ROW, rows),
-        ("payloads", _PAYLOAD, payloads),
+        ("rows", _ROW, rows),
+        ("texts", _TEXT, texts),
         ("documents", _DOCUMENT, documents),
     )
     written = "".join(
@@ -95,9 +94,9 @@ def _places(columns: Sequence[str]) -> str:
 
 
 _COUNTED = re.compile(r"\d+")
-_WRITE_ANEW = "VACUUM (FULL, VERBOSE) payloads, documents, specs"
+_WRITE_ANEW = "VACUUM (FULL, VERBOSE) rows, texts, documents, specs"
 
-_INSERT_PAYLOAD = f"INSERT INTO payloads ({', '.join(_PAYLOAD)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT_TEXT = f"INSERT INTO texts ({', '.join(_TEXT)}) VALUES ({', '.join('?' * len(_TEXT))})"
 
 
 class PostgresBackend(PostgresSource):
@@ -269,7 +268,7 @@ class PostgresBackend(PostgresSource):
                 answers = [[self.connection.execute(*part) for part in parts] for parts in written]
                 self.connection.execute("COMMIT")
         heard = [
-            entry.row[0]
+            entry.run
             for entry, (first, *_) in zip(ordered, answers, strict=True)
             if _note(entry, first.fetchone())
         ]
@@ -298,8 +297,8 @@ class PostgresBackend(PostgresSource):
 
     def _stands(self, entry: Entry) -> bool:
         """Return whether a row is in the journal already, just as it was to be written; then it is done."""
-        sql = "SELECT cancel FROM transitions JOIN leases USING (run) WHERE id = ? AND hash = ?"
-        found = self.connection.execute(sql, (_key(entry, entry.row[1]), entry.row[-1])).fetchone()
+        sql = "SELECT cancel FROM rows JOIN leases ON leases.run = id >> 32 WHERE id = ? AND hash = ?"
+        found = self.connection.execute(sql, (entry.run << 32 | entry.seq, entry.hash)).fetchone()
         if found is None:
             return False
         entry.error, entry.cancelled = None, bool(found[0])
@@ -308,7 +307,7 @@ class PostgresBackend(PostgresSource):
     @staticmethod
     def insert_payloads(connection: SqlConnection, run: int, payloads: Collection[Payload]) -> None:
         """See `fsm.journal.backend.Backend.insert_payloads`."""
-        connection.executemany(_INSERT_PAYLOAD, [_payload_values(run, payload) for payload in payloads])
+        connection.executemany(_INSERT_TEXT, [_text_values(run, payload) for payload in payloads])
 
     # -- cancelling and clocks -----------------------------------------------------------------------------------------
 
@@ -465,33 +464,22 @@ def _lines(entry: Entry) -> list[Entry]:
     return found
 
 
-def _key(entry: Entry, number: int) -> int:
-    key: int = entry.row[0] << 32 | number
-    return key
-
-
-def _payload_values(run: int, payload: Payload) -> tuple[Any, ...]:
-    n, media_type, digest, salt, body = payload
-    return (
-        run << 32 | n,
-        run,
-        n,
-        media_type,
-        digest,
-        salt,
-        None if body is None else encode_text(body),
-        isinstance(body, str),
-    )
+def _text_values(run: int, payload: Payload) -> tuple[Any, ...]:
+    *values, body = text_values(run, payload)
+    return (*values, None if body is None else encode_text(body), isinstance(body, str))
 
 
 def _written(entry: Entry, journal: str, heard: int) -> Iterator[tuple[str, Values]]:
     """Yield the statements that write an entry, each with its values: one, but for more texts than fit into one."""
-    lines, run = _lines(entry), entry.row[0]
-    rows = [(_key(line, line.row[1]), *line.row) for line in lines]
-    payloads = [_payload_values(run, payload) for line in lines for payload in line.payloads]
-    documents = [(_key(line, item[0]), run, *item) for line in lines for item in line.documents]
-    for at in range(0, max(1, len(payloads), len(documents)), AT_ONCE):
-        parts = (rows if at == 0 else [], payloads[at : at + AT_ONCE], documents[at : at + AT_ONCE])
+    lines, run = _lines(entry), entry.run
+    rows, texts = [], []
+    for line in lines:
+        row, beside = stored_row(run, line.seq, line.payloads[-1].n, line.text, line.hash, line.payloads)
+        rows.append(row)
+        texts += [_text_values(run, payload) for payload in beside]
+    documents = [(run << 32 | item[0], run, *item) for line in lines for item in line.documents]
+    for at in range(0, max(1, len(texts), len(documents)), AT_ONCE):
+        parts = (rows if at == 0 else [], texts[at : at + AT_ONCE], documents[at : at + AT_ONCE])
         values = (value for part in parts for row in part for value in row)
         yield append_statement(*map(len, parts)), (run, entry.fence, journal, *values, heard, heard)
 

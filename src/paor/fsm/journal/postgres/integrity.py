@@ -10,7 +10,7 @@ from typing import Any
 
 from ..backend import JournalSource, Problem
 
-_OF_RUNS = ("transitions", "payloads", "documents", "erasures")
+_OF_RUNS = ("rows", "texts", "documents", "erasures")
 """Tables of rows that belong to a run."""
 
 

@@ -33,39 +33,22 @@ CREATE TABLE leases (
   cancel BIGINT NOT NULL
 );
 
-CREATE TABLE transitions (
-  id BIGINT PRIMARY KEY CHECK (id = (run << 32 | seq)),
-  run BIGINT NOT NULL,
-  seq BIGINT NOT NULL CHECK (seq >= 0),
-  at BIGINT NOT NULL,
-  "trigger" TEXT COLLATE "C" NOT NULL,
-  source TEXT COLLATE "C" NOT NULL,
-  dest TEXT COLLATE "C" NOT NULL,
-  guards TEXT COLLATE "C" NOT NULL,
-  request TEXT COLLATE "C" NOT NULL,
-  outcome TEXT COLLATE "C" NOT NULL,
-  change TEXT COLLATE "C" NOT NULL,
-  step BIGINT NOT NULL,
-  action BIGINT NOT NULL,
-  retries BIGINT NOT NULL,
-  tokens_in BIGINT NOT NULL,
-  tokens_out BIGINT NOT NULL,
-  cost_micro BIGINT NOT NULL,
-  time_us BIGINT NOT NULL,
-  counters TEXT COLLATE "C" NOT NULL,
-  prev_hash BYTEA NOT NULL,
-  hash BYTEA NOT NULL
+CREATE TABLE rows (
+  id BIGINT PRIMARY KEY CHECK (id >> 32 = "last" >> 32),
+  "last" BIGINT NOT NULL UNIQUE,
+  "row" TEXT COLLATE "C" NOT NULL,
+  hash BYTEA NOT NULL CHECK (length(hash) = 32),
+  texts TEXT COLLATE "C" NOT NULL,
+  dest TEXT COLLATE "C" GENERATED ALWAYS AS ("row"::json ->> 'dest') STORED
 );
 
-CREATE INDEX transitions_ended ON transitions (run, dest) WHERE dest IN ('Done', 'Failed');
+CREATE INDEX rows_ended ON rows ((id >> 32), dest) WHERE dest IN ('Done', 'Failed');
 
-CREATE TABLE payloads (
-  id BIGINT PRIMARY KEY CHECK (id = (run << 32 | n)),
-  run BIGINT NOT NULL,
-  n BIGINT NOT NULL CHECK (n >= 0),
+CREATE TABLE texts (
+  id BIGINT PRIMARY KEY CHECK (id > 0),
   media_type TEXT COLLATE "C" NOT NULL,
-  digest BYTEA NOT NULL,
-  salt BYTEA,
+  digest TEXT COLLATE "C" NOT NULL CHECK (length(digest) = 64),
+  salt TEXT COLLATE "C",
   body BYTEA,
   is_text BOOLEAN NOT NULL
 );
@@ -119,7 +102,8 @@ CREATE TABLE unscrubbed (
 
 -- ANALYZE keeps samples of columns, which any reader sees in pg_stats, also after an erasure: none of those that are erased.
 ALTER TABLE specs ALTER "key" SET STATISTICS 0, ALTER metadata SET STATISTICS 0, ALTER conversation SET STATISTICS 0;
-ALTER TABLE payloads ALTER media_type SET STATISTICS 0, ALTER salt SET STATISTICS 0, ALTER body SET STATISTICS 0;
+ALTER TABLE rows ALTER texts SET STATISTICS 0;
+ALTER TABLE texts ALTER media_type SET STATISTICS 0, ALTER salt SET STATISTICS 0, ALTER body SET STATISTICS 0;
 ALTER TABLE documents ALTER name SET STATISTICS 0, ALTER mime SET STATISTICS 0;
 
 -- What SQLite has and the statements for both use: a part of a JSON text by a path of one name.
@@ -139,6 +123,33 @@ CREATE OPERATOR -> (LEFTARG = TEXT, RIGHTARG = TEXT, FUNCTION = json_part);
 
 CREATE OPERATOR ->> (LEFTARG = BYTEA, RIGHTARG = TEXT, FUNCTION = json_value);
 
+CREATE FUNCTION json_text(data JSON) RETURNS TEXT LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE
+AS $$ BEGIN RETURN data #>> '{}'; EXCEPTION WHEN OTHERS THEN RETURN replace(data::text, '\u0000', '\ufffd')::json #>> '{}'; END $$;
+
+CREATE VIEW transitions AS
+  SELECT id, id >> 32 AS run, id & 4294967295 AS seq, ("row"::json ->> 'at')::bigint AS at, "row"::json ->> 'trigger' AS "trigger",
+         "row"::json ->> 'source' AS source, dest, ("row"::json -> 'guards')::text AS guards, ("row"::json -> 'request')::text AS request,
+         ("row"::json -> 'outcome')::text AS outcome, ("row"::json -> 'change')::text AS change, ("row"::json ->> 'step')::bigint AS step,
+         ("row"::json ->> 'action')::bigint AS action, ("row"::json ->> 'retries')::bigint AS retries,
+         ("row"::json ->> 'tokens_in')::bigint AS tokens_in, ("row"::json ->> 'tokens_out')::bigint AS tokens_out,
+         ("row"::json ->> 'cost_micro')::bigint AS cost_micro, ("row"::json ->> 'time_us')::bigint AS time_us,
+         ("row"::json -> 'counters')::text AS counters,
+         coalesce((SELECT hash FROM rows AS before WHERE before.id = rows.id - 1),
+                  (SELECT root_hash FROM specs WHERE specs.run = rows.id >> 32)) AS prev_hash,
+         hash, json_text(texts::json -> -1 -> 4) AS made
+  FROM rows;
+
+CREATE VIEW payloads AS
+  SELECT id, id >> 32 AS run, id & 4294967295 AS n, media_type, digest, salt, body, is_text FROM texts
+  UNION ALL
+  SELECT rows.id >> 32 << 32 | (value ->> 0)::bigint, rows.id >> 32, (value ->> 0)::bigint, coalesce(value ->> 1, 'application/json'),
+         coalesce(value ->> 2, jsonb_path_query_first("row"::jsonb, '$.** ? (@.n == $n).digest',
+                                                      jsonb_build_object('n', (value ->> 0)::bigint)) #>> '{}',
+                  (SELECT documents.digest FROM documents WHERE documents.id BETWEEN rows.id >> 32 << 32 AND rows.id >> 32 << 32 | 4294967295
+                   AND payload = (value ->> 0)::bigint LIMIT 1)), value ->> 3,
+         convert_to(json_text(value -> 4), 'UTF8'), value ->> 3 IS NOT NULL
+  FROM rows, json_array_elements(texts::json) AS value;
+
 CREATE VIEW runs AS
   SELECT specs.run, run_id, workflow_id, round, task, parent_run_id, parent_seq, spec,
          coalesce(dest, 'Planning') AS state,
@@ -151,7 +162,7 @@ CREATE VIEW runs AS
          CASE WHEN transitions.run = specs.run THEN hash ELSE root_hash END AS head_hash,
          "key", metadata, conversation
   FROM specs LEFT JOIN transitions ON transitions.id = coalesce(
-    (SELECT max(id) FROM transitions WHERE id BETWEEN specs.run << 32 AND specs.run << 32 | 4294967295),
+    (SELECT max(id) FROM rows WHERE id BETWEEN specs.run << 32 AND specs.run << 32 | 4294967295),
     (SELECT parent.run << 32 | specs.parent_seq FROM specs AS parent WHERE parent.run_id = specs.parent_run_id));
 
 CREATE VIEW v_lineage AS
@@ -170,16 +181,14 @@ CREATE VIEW v_runs AS
          coalesce(cost_micro, 0) / 1000000.0 AS cost, coalesce(time_us, 0) / 1000000.0 AS seconds,
          to_timestamp(created_at / 1000000) AS created, to_timestamp(ended_at / 1000000) AS ended
   FROM runs LEFT JOIN transitions ON transitions.id = coalesce(
-    (SELECT id FROM transitions WHERE id = (runs.run << 32 | runs.head_seq)),
+    (SELECT id FROM rows WHERE id = (runs.run << 32 | runs.head_seq)),
     (SELECT parent.run << 32 | runs.head_seq FROM specs AS parent WHERE parent.run_id = runs.parent_run_id));
 
 CREATE VIEW v_steps AS
   SELECT run_id, seq, to_timestamp(at / 1000000) AS at, "trigger", source, dest, step, action,
          request::json ->> 'kind' AS request, outcome::json ->> 'kind' AS outcome, guards, time_us, upper(encode(hash, 'hex')) AS hash,
-         made.body -> 'refinement' ->> 'reason' AS reason
-  FROM transitions JOIN specs ON specs.run = transitions.run
-  LEFT JOIN LATERAL (SELECT body_text(body, is_text)::json AS body FROM payloads
-    WHERE payloads.id = (transitions.run << 32 | (change::json ->> 'n')::bigint)) AS made ON TRUE;
+         made::json -> 'refinement' ->> 'reason' AS reason
+  FROM transitions JOIN specs ON specs.run = transitions.run;
 
 CREATE VIEW v_actions AS
   SELECT run_id, action, step, request::json ->> 'tool' AS tool, outcome::json ->> 'label' AS label,
@@ -194,17 +203,13 @@ CREATE VIEW v_actions AS
   WHERE "trigger" IN ('execute', 'refuse');
 
 CREATE VIEW v_calls AS
-  SELECT run_id, call.action, call.step, made.body -> 'intent' ->> 'tool' AS tool, made.body -> 'intent' ->> 'effect' AS effect,
-         made.body -> 'intent' -> 'arguments' AS arguments,
-         CASE WHEN said.body -> 'reply' -> 'content' ->> 'approve' = 'true' THEN coalesce(said.body -> 'reply' ->> 'actor', 'somebody') END AS approved_by,
+  SELECT run_id, call.action, call.step, call.made::json -> 'intent' ->> 'tool' AS tool, call.made::json -> 'intent' ->> 'effect' AS effect,
+         call.made::json -> 'intent' -> 'arguments' AS arguments,
+         CASE WHEN answer.made::json -> 'reply' -> 'content' ->> 'approve' = 'true' THEN coalesce(answer.made::json -> 'reply' ->> 'actor', 'somebody') END AS approved_by,
          to_timestamp(call.at / 1000000) AS started, to_timestamp(ended.at / 1000000) AS ended,
          ended.outcome::json ->> 'ok' IN ('1', 'true') AS ok, ended.outcome::json ->> 'error' AS error, ended.outcome::json ->> 'label' AS label, call.seq
   FROM transitions AS call JOIN specs ON specs.run = call.run
-  LEFT JOIN LATERAL (SELECT body_text(body, is_text)::json AS body FROM payloads
-    WHERE payloads.id = (call.run << 32 | (call.change::json ->> 'n')::bigint)) AS made ON TRUE
   LEFT JOIN transitions AS answer ON answer.id = call.id - 1 AND call.seq > 0 AND answer."trigger" = 'provide'
-  LEFT JOIN LATERAL (SELECT body_text(body, is_text)::json AS body FROM payloads
-    WHERE payloads.id = (answer.run << 32 | (answer.change::json ->> 'n')::bigint)) AS said ON TRUE
   LEFT JOIN transitions AS ended ON ended.id = (
     SELECT id FROM transitions AS later WHERE later.id BETWEEN call.id + 1 AND call.run << 32 | 4294967295
     AND later."trigger" IN ('execute', 'specify') ORDER BY id LIMIT 1) AND ended."trigger" = 'execute'

@@ -24,7 +24,7 @@ from .integrity import SchemaIntegrity
 from .listening import Listener
 
 _FACTS = """
-SELECT runs.run FROM runs LEFT JOIN payloads ON payloads.id = (runs.run << 32 | (SELECT spec_payload FROM specs WHERE specs.run = runs.run))
+SELECT runs.run FROM runs LEFT JOIN texts ON texts.id = (runs.run << 32 | (SELECT spec_payload FROM specs WHERE specs.run = runs.run))
 WHERE run_id ILIKE ? OR reason ILIKE ? OR runs."key" ILIKE ? OR metadata ILIKE ? OR metadata ILIKE ?
    OR CASE WHEN json_valid(body) THEN body ->> '$.objective' END ILIKE ?
 ORDER BY runs.run DESC LIMIT ?
@@ -36,11 +36,15 @@ WHERE "trigger" IN ('execute', 'refuse') AND request::json ->> 'tool' ILIKE ? OR
 """
 
 _TEXTS = """
-SELECT payloads.run FROM payloads JOIN specs ON specs.run = payloads.run
-WHERE payloads.id < ? AND is_text AND (body_text(body, is_text) ILIKE ? OR body_text(body, is_text) ILIKE ?)
-  AND payloads.n IS DISTINCT FROM spec_payload
-  AND EXISTS (SELECT 1 FROM payloads AS own WHERE own.id = (specs.run << 32 | spec_payload) AND own.body IS NOT NULL)
-ORDER BY payloads.id DESC LIMIT 1
+SELECT max(run) FROM (
+  (SELECT run FROM texts JOIN specs ON specs.run = texts.id >> 32
+    WHERE texts.id < ? AND is_text AND (body_text(body, is_text) ILIKE ? OR body_text(body, is_text) ILIKE ?)
+      AND texts.id IS DISTINCT FROM (run << 32 | spec_payload) AND EXISTS (SELECT 1 FROM texts AS own WHERE own.id = (run << 32 | spec_payload) AND own.body IS NOT NULL) ORDER BY texts.id DESC LIMIT 1)
+  UNION ALL
+  (SELECT run FROM rows JOIN specs ON specs.run = rows.id >> 32
+    WHERE rows.id < ? AND EXISTS (SELECT 1 FROM json_array_elements(texts::json) AS value
+        WHERE json_text(value -> 4) ILIKE ? OR json_text(value -> 4) ILIKE ?)
+      AND EXISTS (SELECT 1 FROM texts AS own WHERE own.id = (run << 32 | spec_payload) AND own.body IS NOT NULL) ORDER BY rows.id DESC LIMIT 1)) AS found
 """
 
 
@@ -69,7 +73,7 @@ def search_runs(
         numbers.update(rows(_FACTS, plain, plain, plain, plain, within, plain, most))
         numbers.update(rows(_TOOLS, plain, most))
         found, before = 0, 2**63 - 1
-        while found < most and (newest := rows(_TEXTS, before, plain, within)):
+        while found < most and (newest := rows(_TEXTS, *(before, plain, within) * 2)) != [None]:
             numbers.add(newest[0])
             found, before = (
                 found + 1,
@@ -80,7 +84,7 @@ def search_runs(
     return sorted(numbers, reverse=True)[:most]
 
 
-_PAYLOADS = "SELECT id, n, media_type, digest, salt, body, is_text FROM payloads"
+_SELECT_TEXTS = "SELECT id, media_type, digest, salt, body, is_text FROM texts WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
 
 POOLED = 8
 """Connections for snapshots at most; whoever needs another one waits."""
@@ -100,11 +104,10 @@ class PostgresSource:
         reopened: Never called: a database is not replaced beneath its connection.
     """
 
-    # with the letter of its kind before the media type; one that cannot be hashed for a key or value that is wrong
-    payload_scan = (
-        "SELECT id, digest, salt, convert_to(CASE WHEN id IS DISTINCT FROM (run << 32 | n) THEN '?'"
-        " WHEN body IS NULL THEN '-' WHEN is_text THEN 'T' ELSE 'B' END || media_type, 'UTF8'),"
-        " body FROM payloads WHERE id >= ? ORDER BY id"
+    # with the letter of its kind before the media type
+    text_scan = (
+        "SELECT id, digest, salt, convert_to(CASE WHEN body IS NULL THEN '-' WHEN is_text THEN 'T' ELSE 'B' END || media_type, 'UTF8'),"
+        " body FROM texts WHERE id >= ? ORDER BY id"
     )
     in_memory = False
 
@@ -128,11 +131,11 @@ class PostgresSource:
         with self.lock, translate_errors(self.path):
             return self.connection.execute(sql, values).fetchall()
 
-    def query_payloads(self, rest: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """See `fsm.journal.backend.JournalSource.query_payloads`."""
+    def query_texts(self, first: int, last: int, most: int) -> list[tuple[Any, ...]]:
+        """See `fsm.journal.backend.JournalSource.query_texts`."""
         return [
             (*row, body if body is None or not is_text else body.decode("utf-8", "replace"))
-            for *row, body, is_text in self.query(f"{_PAYLOADS} {rest}", values)
+            for *row, body, is_text in self.query(_SELECT_TEXTS, (first, last, most))
         ]
 
     def scan(self, sql: str, first: int, size: int) -> Generator[list[tuple[Any, ...]], None, None]:

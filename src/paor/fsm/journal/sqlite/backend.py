@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from ....states.base.errors import JournalBusy, JournalError, LeaseLost, UsageError
-from ..backend import Durability, Entry, SqlConnection, Values
+from ..backend import Durability, Entry, SqlConnection, Values, stored_row
 from ..run_writer import INSERT_DOCUMENT, INSERT_ROW, ROW_VALUES
 from .database import DatabaseOfJournal
 from .file import open_reader, open_writer, ours, transaction, translate_errors
-from .source import INSERT_PAYLOAD, SqliteSource
+from .source import SqliteSource
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -74,7 +74,7 @@ def _meant(error: Exception, path: str) -> BaseException:
 
 
 INSERT_ROW_OF_DRIVER = (
-    f"INSERT INTO transitions SELECT {ROW_VALUES} FROM leases WHERE run = ? AND fence = ? AND cancel = 0"
+    f"INSERT INTO rows SELECT {ROW_VALUES} FROM leases WHERE run = ? AND fence = ? AND cancel = 0"
 )
 """One statement for the row and the check of the lease; it writes nothing when there is more to say."""
 
@@ -206,11 +206,10 @@ class SqliteBackend(SqliteSource):
             if before.error is not None:
                 entry.error = before.error
                 return
-        run, seq = entry.row[0], entry.row[1]
-        base = run << 32
-        # the row first, as it checks the lease; payloads and documents of a driver that was replaced are then not written
-        row = (base | seq, *entry.row, run, entry.fence)
-        if connection.execute(INSERT_ROW_OF_DRIVER, row).rowcount != 1:
+        run, seq = entry.run, entry.seq
+        # the row first, as it checks the lease; long texts and documents of a driver that was replaced are then not written
+        row, beside = stored_row(run, seq, entry.payloads[-1].n, entry.text, entry.hash, entry.payloads)
+        if connection.execute(INSERT_ROW_OF_DRIVER, (*row, run, entry.fence)).rowcount != 1:
             lease = connection.execute(SELECT_LEASE, (run,)).fetchone()
             if lease is None:
                 raise JournalError(
@@ -225,13 +224,12 @@ class SqliteBackend(SqliteSource):
                 )
                 return
             entry.cancelled = bool(cancel)
-            connection.execute(INSERT_ROW, row[:-2])
-        connection.executemany(
-            INSERT_PAYLOAD, [(base | payload[0], run, *payload) for payload in entry.payloads]
-        )
+            connection.execute(INSERT_ROW, row)
+        if beside:
+            self.insert_payloads(connection, run, beside)
         if entry.documents:
             connection.executemany(
-                INSERT_DOCUMENT, [(base | item[0], run, *item) for item in entry.documents]
+                INSERT_DOCUMENT, [(run << 32 | item[0], run, *item) for item in entry.documents]
             )
 
     # -- cancelling ----------------------------------------------------------------------------------------------------
@@ -341,7 +339,7 @@ def _nothing() -> None:
 
 
 _STANDING = """
-SELECT (SELECT max(id) FROM transitions), (SELECT max(id) FROM payloads), (SELECT max(id) FROM erasures),
+SELECT (SELECT max(id) FROM rows), (SELECT max(id) FROM texts), (SELECT max(id) FROM erasures),
        (SELECT group_concat(run || '.' || fence || '.' || coalesce(lease_until, '') || '.' || cancel) FROM leases)
 """
 """What every commit of a driver changes."""

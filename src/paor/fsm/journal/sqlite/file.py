@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from ....states.base.errors import (
@@ -19,12 +19,15 @@ from ....states.base.errors import (
     NotAJournal,
 )
 from ..backend import Durability
-from .migrations import APPLICATION_ID, OLDEST, migrate, newest, version_of
+from .migrations import APPLICATION_ID, OLDEST, migrate, newest
 
 Identity = tuple[int, int, int]
 SYNCHRONOUS: dict[str, str] = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
 
-WAL_PAGES = 2000
+PAGE_BYTES = 8192
+"""Of a page: most rows are longer than a quarter of 4,096 bytes, of which a page of that size would leave a quarter empty."""
+
+WAL_PAGES = 1000
 """Pages in the write-ahead log before a checkpoint; rarer ones cost fewer fsyncs, this one 8 MB of disk."""
 
 
@@ -49,6 +52,7 @@ def open_writer(path: str, *, durability: Durability, busy_timeout_s: float) -> 
         )
         try:
             _check_header(connection, path, may_be_empty=True)
+            connection.execute(f"PRAGMA page_size={PAGE_BYTES}")  # of a new file; another's stays
             _use_log(connection, busy_timeout_s)
             connection.execute(f"PRAGMA synchronous={SYNCHRONOUS[durability]}")
             connection.execute(
@@ -146,25 +150,10 @@ def open_reader(
         )
         try:
             _check_header(connection, path, may_be_empty=False)
-            if version_of(connection) < newest():
-                return _brought_up(connection), standing
         except BaseException:
             connection.close()
             raise
     return connection, standing
-
-
-def _brought_up(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Return a copy of an older file in memory with the schema of this version; the file itself stays as it is."""
-    copy = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    try:
-        with closing(connection):
-            connection.backup(copy)
-        migrate(copy)
-    except BaseException:
-        copy.close()
-        raise
-    return copy
 
 
 def identity(place: str) -> Identity:
@@ -187,7 +176,9 @@ def has_log(place: str) -> bool:
 def _check_header(connection: sqlite3.Connection, path: str, *, may_be_empty: bool) -> None:
     connection.execute("BEGIN")  # one moment: another process may be creating the schema just now
     try:
-        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        tables, earlier = connection.execute(
+            "SELECT count(*), coalesce(sum(type = 'table' AND name = 'transitions'), 0) FROM sqlite_master"
+        ).fetchone()
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
     finally:
@@ -202,7 +193,9 @@ def _check_header(connection: sqlite3.Connection, path: str, *, may_be_empty: bo
         )
     if application != APPLICATION_ID:
         raise NotAJournal(f"{path}: is not a paor journal (application id {application:#x})")
-    if version < OLDEST:
+    if version < OLDEST or (
+        version == OLDEST and earlier
+    ):  # laid out otherwise, which was never released either
         raise JournalTooOld(
             f"{path}: has schema {version}, from before the first release; this paor reads schema {OLDEST} and later."
             " Begin a new journal, or read it with the paor that wrote it"

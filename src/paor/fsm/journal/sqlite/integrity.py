@@ -21,7 +21,7 @@ from ..backend import Problem
 Query = Callable[[str], list[tuple[Any, ...]]]
 """Returns the rows of a statement."""
 
-_OF_RUNS = ("transitions", "payloads", "documents", "erasures")
+_OF_RUNS = ("rows", "texts", "documents", "erasures")
 """Tables of rows that belong to a run."""
 
 _SHOWN = 20

@@ -36,11 +36,7 @@ class Migration(NamedTuple):
 
 
 def make(connection: sqlite3.Connection) -> None:
-    """Make what a file lacks of version 3: all of it, or of version 2 a column, an index, and what three views say since."""
-    if version_of(connection):
-        connection.execute("ALTER TABLE specs ADD COLUMN conversation TEXT")
-        for view in ("runs", "v_steps", "v_usage"):
-            connection.execute(f"DROP VIEW {view}")
+    """Make all that version 3 has."""
     for statement in files(__package__).joinpath("schema.sql").read_text(encoding="utf-8").split(";\n"):
         if statement.strip():
             connection.execute(statement)
@@ -50,7 +46,7 @@ def make(connection: sqlite3.Connection) -> None:
 STEPS: tuple[Migration, ...] = (Migration(3, make),)
 """Every step so far. A released one is never changed; what is new is a step of its own."""
 
-OLDEST = 2
+OLDEST = 3
 """The first version of the schema that this paor can read; that before it was never released."""
 
 

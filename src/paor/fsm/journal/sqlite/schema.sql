@@ -1,6 +1,4 @@
--- The journal's schema, version 3. Described in docs/journal-format.md.
--- A file of version 2 has most of it, and verifiers compare texts: SQLite leaves IF NOT EXISTS out of them, and the column "conversation"
--- is where ALTER TABLE puts it.
+-- The journal's schema, version 3. Described in docs/journal-format.md. Verifiers compare its text.
 CREATE TABLE IF NOT EXISTS specs (
   run INTEGER PRIMARY KEY,
   run_id TEXT NOT NULL UNIQUE,
@@ -14,8 +12,9 @@ CREATE TABLE IF NOT EXISTS specs (
   created_at INTEGER NOT NULL,
   root_hash BLOB NOT NULL,
   "key" TEXT UNIQUE,
-  metadata TEXT NOT NULL
-, conversation TEXT) STRICT;
+  metadata TEXT NOT NULL,
+  conversation TEXT
+) STRICT;
 
 CREATE INDEX IF NOT EXISTS specs_place ON specs (workflow_id, round, task);
 
@@ -29,39 +28,22 @@ CREATE TABLE IF NOT EXISTS leases (
   cancel INTEGER NOT NULL
 ) STRICT;
 
-CREATE TABLE IF NOT EXISTS transitions (
-  id INTEGER PRIMARY KEY CHECK (id = (run << 32 | seq)),
-  run INTEGER NOT NULL REFERENCES specs (run),
-  seq INTEGER NOT NULL CHECK (seq >= 0),
-  at INTEGER NOT NULL,
-  "trigger" TEXT NOT NULL,
-  source TEXT NOT NULL,
-  dest TEXT NOT NULL,
-  guards TEXT NOT NULL,
-  request TEXT NOT NULL,
-  outcome TEXT NOT NULL,
-  change TEXT NOT NULL,
-  step INTEGER NOT NULL,
-  action INTEGER NOT NULL,
-  retries INTEGER NOT NULL,
-  tokens_in INTEGER NOT NULL,
-  tokens_out INTEGER NOT NULL,
-  cost_micro INTEGER NOT NULL,
-  time_us INTEGER NOT NULL,
-  counters TEXT NOT NULL,
-  prev_hash BLOB NOT NULL,
-  hash BLOB NOT NULL
+CREATE TABLE IF NOT EXISTS rows (
+  id INTEGER PRIMARY KEY,
+  "last" INTEGER NOT NULL UNIQUE,
+  "row" TEXT NOT NULL,
+  hash BLOB NOT NULL,
+  texts TEXT NOT NULL,
+  dest TEXT AS ("row" ->> '$.dest') VIRTUAL
 ) STRICT;
 
-CREATE INDEX IF NOT EXISTS transitions_ended ON transitions (run, dest) WHERE dest IN ('Done', 'Failed');
+CREATE INDEX IF NOT EXISTS rows_ended ON rows (id >> 32, dest) WHERE dest IN ('Done', 'Failed');
 
-CREATE TABLE IF NOT EXISTS payloads (
-  id INTEGER PRIMARY KEY CHECK (id = (run << 32 | n)),
-  run INTEGER NOT NULL,
-  n INTEGER NOT NULL CHECK (n >= 0),
+CREATE TABLE IF NOT EXISTS texts (
+  id INTEGER PRIMARY KEY,
   media_type TEXT NOT NULL,
-  digest BLOB NOT NULL,
-  salt BLOB,
+  digest TEXT NOT NULL,
+  salt TEXT,
   body ANY
 ) STRICT;
 
@@ -93,6 +75,28 @@ CREATE TABLE IF NOT EXISTS unscrubbed (
   run INTEGER PRIMARY KEY REFERENCES specs (run)
 ) STRICT;
 
+CREATE VIEW IF NOT EXISTS transitions AS
+  SELECT id, id >> 32 AS run, id & 4294967295 AS seq, "row" ->> '$.at' AS at, "row" ->> '$.trigger' AS "trigger",
+         "row" ->> '$.source' AS source, dest, "row" -> '$.guards' AS guards, "row" -> '$.request' AS request,
+         "row" -> '$.outcome' AS outcome, "row" -> '$.change' AS change, "row" ->> '$.step' AS step, "row" ->> '$.action' AS action,
+         "row" ->> '$.retries' AS retries, "row" ->> '$.tokens_in' AS tokens_in, "row" ->> '$.tokens_out' AS tokens_out,
+         "row" ->> '$.cost_micro' AS cost_micro, "row" ->> '$.time_us' AS time_us, "row" -> '$.counters' AS counters,
+         coalesce((SELECT hash FROM rows AS before WHERE before.id = rows.id - 1),
+                  (SELECT root_hash FROM specs WHERE specs.run = rows.id >> 32)) AS prev_hash,
+         hash, texts ->> '$[#-1][4]' AS made
+  FROM rows;
+
+CREATE VIEW IF NOT EXISTS payloads AS
+  SELECT id, id >> 32 AS run, id & 4294967295 AS n, media_type, digest, salt, body FROM texts
+  UNION ALL
+  SELECT rows.id >> 32 << 32 | value ->> '$[0]', rows.id >> 32, value ->> '$[0]', coalesce(value ->> '$[1]', 'application/json'),
+         coalesce(value ->> '$[2]', (SELECT said.value ->> '$.digest' FROM json_tree("row") AS said WHERE said.type = 'object'
+                                     AND said.value ->> '$.n' = json_each.value ->> '$[0]' AND said.value ->> '$.digest' IS NOT NULL),
+                  (SELECT documents.digest FROM documents WHERE documents.id BETWEEN rows.id >> 32 << 32 AND rows.id >> 32 << 32 | 4294967295
+                   AND payload = json_each.value ->> '$[0]')),
+         value ->> '$[3]', value ->> '$[4]'
+  FROM rows, json_each(texts);
+
 CREATE VIEW IF NOT EXISTS runs AS
   SELECT specs.run, run_id, workflow_id, round, task, parent_run_id, parent_seq, spec,
          coalesce(dest, 'Planning') AS state,
@@ -105,7 +109,7 @@ CREATE VIEW IF NOT EXISTS runs AS
          CASE WHEN transitions.run = specs.run THEN hash ELSE root_hash END AS head_hash,
          "key", metadata, conversation
   FROM specs LEFT JOIN transitions ON transitions.id = coalesce(
-    (SELECT max(id) FROM transitions WHERE id BETWEEN specs.run << 32 AND specs.run << 32 | 4294967295),
+    (SELECT max(id) FROM rows WHERE id BETWEEN specs.run << 32 AND specs.run << 32 | 4294967295),
     (SELECT parent.run << 32 | specs.parent_seq FROM specs AS parent WHERE parent.run_id = specs.parent_run_id));
 
 CREATE VIEW IF NOT EXISTS v_lineage AS
@@ -125,15 +129,14 @@ CREATE VIEW IF NOT EXISTS v_runs AS
          datetime(created_at / 1000000, 'unixepoch') AS created,
          datetime(ended_at / 1000000, 'unixepoch') AS ended
   FROM runs LEFT JOIN transitions ON transitions.id = coalesce(
-    (SELECT id FROM transitions WHERE id = (runs.run << 32 | runs.head_seq)),
+    (SELECT id FROM rows WHERE id = (runs.run << 32 | runs.head_seq)),
     (SELECT parent.run << 32 | runs.head_seq FROM specs AS parent WHERE parent.run_id = runs.parent_run_id));
 
 CREATE VIEW IF NOT EXISTS v_steps AS
   SELECT run_id, seq, datetime(at / 1000000, 'unixepoch') AS at, "trigger", source, dest, step, action,
          request ->> '$.kind' AS request, outcome ->> '$.kind' AS outcome, guards, time_us, hex(hash) AS hash,
-         made.body ->> '$.refinement.reason' AS reason
-  FROM transitions JOIN specs ON specs.run = transitions.run
-  LEFT JOIN payloads AS made ON made.id = (transitions.run << 32 | change ->> '$.n');
+         made ->> '$.refinement.reason' AS reason
+  FROM transitions JOIN specs ON specs.run = transitions.run;
 
 CREATE VIEW IF NOT EXISTS v_actions AS
   SELECT run_id, action, step, request ->> '$.tool' AS tool, outcome ->> '$.label' AS label, coalesce(outcome ->> '$.ok', 0) AS ok,
@@ -148,15 +151,13 @@ CREATE VIEW IF NOT EXISTS v_actions AS
   WHERE "trigger" IN ('execute', 'refuse');
 
 CREATE VIEW IF NOT EXISTS v_calls AS
-  SELECT run_id, call.action, call.step, made.body ->> '$.intent.tool' AS tool, made.body ->> '$.intent.effect' AS effect,
-         made.body -> '$.intent.arguments' AS arguments,
-         CASE WHEN said.body ->> '$.reply.content.approve' THEN coalesce(said.body ->> '$.reply.actor', 'somebody') END AS approved_by,
+  SELECT run_id, call.action, call.step, call.made ->> '$.intent.tool' AS tool, call.made ->> '$.intent.effect' AS effect,
+         call.made -> '$.intent.arguments' AS arguments,
+         CASE WHEN answer.made ->> '$.reply.content.approve' THEN coalesce(answer.made ->> '$.reply.actor', 'somebody') END AS approved_by,
          datetime(call.at / 1000000, 'unixepoch') AS started, datetime(ended.at / 1000000, 'unixepoch') AS ended,
          ended.outcome ->> '$.ok' AS ok, ended.outcome ->> '$.error' AS error, ended.outcome ->> '$.label' AS label, call.seq
   FROM transitions AS call JOIN specs ON specs.run = call.run
-  LEFT JOIN payloads AS made ON made.id = (call.run << 32 | call.change ->> '$.n')
   LEFT JOIN transitions AS answer ON answer.id = call.id - 1 AND call.seq > 0 AND answer."trigger" = 'provide'
-  LEFT JOIN payloads AS said ON said.id = (answer.run << 32 | answer.change ->> '$.n')
   LEFT JOIN transitions AS ended ON ended.id = (
     SELECT id FROM transitions AS later WHERE later.id BETWEEN call.id + 1 AND call.run << 32 | 4294967295
     AND later."trigger" IN ('execute', 'specify') ORDER BY id LIMIT 1) AND ended."trigger" = 'execute'

@@ -17,7 +17,7 @@ from typing import Any
 
 from ....states.base.errors import JournalBusy, JournalError
 from ..backend import SqlConnection
-from ..payloads import Payload
+from ..payloads import Payload, text_values
 from .file import Identity, has_log, identity, open_reader, place_of, translate_errors
 from .integrity import FileIntegrity
 from .watch import JournalWatch
@@ -26,7 +26,7 @@ POLL_STEPS = 20_000
 """Instructions of SQLite between two looks at the clock, about a millisecond."""
 
 _FACTS = """
-SELECT runs.run FROM runs LEFT JOIN payloads ON payloads.id = (runs.run << 32 | (SELECT spec_payload FROM specs WHERE specs.run = runs.run))
+SELECT runs.run FROM runs LEFT JOIN texts ON texts.id = (runs.run << 32 | (SELECT spec_payload FROM specs WHERE specs.run = runs.run))
 WHERE run_id LIKE ?1 ESCAPE '\\' OR reason LIKE ?1 ESCAPE '\\' OR runs."key" LIKE ?1 ESCAPE '\\'
    OR metadata LIKE ?1 ESCAPE '\\' OR metadata LIKE ?2 ESCAPE '\\'
    OR CASE WHEN json_valid(body) THEN body ->> '$.objective' END LIKE ?1 ESCAPE '\\'
@@ -39,10 +39,15 @@ WHERE "trigger" IN ('execute', 'refuse') AND request ->> '$.tool' LIKE ?1 ESCAPE
 """
 
 _TEXTS = """
-SELECT payloads.run FROM payloads JOIN specs ON specs.run = payloads.run
-WHERE payloads.id < ?3 AND typeof(body) = 'text' AND (body LIKE ?1 ESCAPE '\\' OR body LIKE ?2 ESCAPE '\\')
-  AND payloads.n IS NOT spec_payload AND EXISTS (SELECT 1 FROM payloads AS own WHERE own.id = (specs.run << 32 | spec_payload) AND own.body IS NOT NULL)
-ORDER BY payloads.id DESC LIMIT 1
+SELECT max(run) FROM (
+  SELECT * FROM (SELECT run FROM texts JOIN specs ON specs.run = texts.id >> 32
+    WHERE texts.id < ?3 AND typeof(body) = 'text' AND (body LIKE ?1 ESCAPE '\\' OR body LIKE ?2 ESCAPE '\\')
+      AND texts.id IS NOT (run << 32 | spec_payload) AND EXISTS (SELECT 1 FROM texts AS own WHERE own.id = (run << 32 | spec_payload) AND own.body IS NOT NULL) ORDER BY texts.id DESC LIMIT 1)
+  UNION ALL
+  SELECT * FROM (SELECT run FROM rows JOIN specs ON specs.run = rows.id >> 32
+    WHERE rows.id < ?3 AND EXISTS (SELECT 1 FROM json_each(texts)
+        WHERE value ->> '$[4]' LIKE ?1 ESCAPE '\\' OR value ->> '$[4]' LIKE ?2 ESCAPE '\\')
+      AND EXISTS (SELECT 1 FROM texts AS own WHERE own.id = (run << 32 | spec_payload) AND own.body IS NOT NULL) ORDER BY rows.id DESC LIMIT 1))
 """
 """All but what a run was started with, whose names would be found in every run. A run whose spec was erased is found by nothing that was said in it."""
 
@@ -83,14 +88,16 @@ def _add_by_texts(
     found, before = 0, 2**63 - 1
     while found < most:
         row: tuple[Any, ...] | None = connection.execute(_TEXTS, (*patterns, before)).fetchone()
-        if row is None:
+        if row is None or row[0] is None:
             return
         numbers.add(row[0])
         found, before = found + 1, row[0] << 32  # one text of a run is enough: on with the run before it
 
 
-INSERT_PAYLOAD = (
-    "INSERT INTO payloads (id, run, n, media_type, digest, salt, body) VALUES (?, ?, ?, ?, ?, ?, ?)"
+INSERT_TEXT = "INSERT INTO texts (id, media_type, digest, salt, body) VALUES (?, ?, ?, ?, ?)"
+
+_SELECT_TEXTS = (
+    "SELECT id, media_type, digest, salt, body FROM texts WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?"
 )
 
 _ATTEMPTS = 100
@@ -113,11 +120,10 @@ class SqliteSource:
         reopened: Called after the file was opened again.
     """
 
-    # with the letter of its kind before the media type; one that cannot be hashed for a key or value that is wrong
-    payload_scan = (
-        "SELECT id, digest, salt, CAST(CASE WHEN n IS NOT id & 4294967295 OR run IS NOT id >> 32 THEN '?'"
-        " WHEN typeof(body) = 'text' THEN 'T' WHEN typeof(body) = 'blob' THEN 'B' ELSE '-' END || media_type AS BLOB),"
-        " CAST(body AS BLOB) FROM payloads WHERE id >= ? ORDER BY id"
+    # with the letter of its kind before the media type; one that cannot be hashed for a value that is wrong
+    text_scan = (
+        "SELECT id, digest, salt, CAST(CASE typeof(body) WHEN 'text' THEN 'T' WHEN 'blob' THEN 'B' ELSE '-' END || media_type AS BLOB),"
+        " CAST(body AS BLOB) FROM texts WHERE id >= ? ORDER BY id"
     )
 
     def __init__(
@@ -205,16 +211,14 @@ class SqliteSource:
                 raise
         return self._query(sql, values)
 
-    def query_payloads(self, rest: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
-        """See `fsm.journal.backend.JournalSource.query_payloads`."""
-        return self.query(f"SELECT id, n, media_type, digest, salt, body FROM payloads {rest}", values)
+    def query_texts(self, first: int, last: int, most: int) -> list[tuple[Any, ...]]:
+        """See `fsm.journal.backend.JournalSource.query_texts`."""
+        return self.query(_SELECT_TEXTS, (first, last, most))
 
     @staticmethod
     def insert_payloads(connection: SqlConnection, run: int, payloads: Collection[Payload]) -> None:
         """See `fsm.journal.backend.Backend.insert_payloads`."""
-        connection.executemany(
-            INSERT_PAYLOAD, [(run << 32 | payload[0], run, *payload) for payload in payloads]
-        )
+        connection.executemany(INSERT_TEXT, [text_values(run, payload) for payload in payloads])
 
     def scan(self, sql: str, first: int, size: int) -> Generator[list[tuple[Any, ...]], None, None]:
         """

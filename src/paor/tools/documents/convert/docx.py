@@ -32,7 +32,8 @@ from .conversion import (
 )
 
 _MIME = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-_BODY = "word/document.xml"
+BODY = re.compile(r"word/document\d?\.xml")
+"""Word in a browser writes ``document2.xml``."""
 MARKS_MAX = 1_000_000
 """Opening and closing marks of the body; 200,000 paragraphs took minutes of a file of 20 kB (2026-11-22)."""
 CHARS_MAX = 10_000_000
@@ -61,9 +62,13 @@ _TICKS = {
     "F06F": "☐",
     "F0A3": "☐",
     "F0FC": "✓",
-    "F0B7": "•",
 }
-"""Of Wingdings and Symbol."""
+"""Of Wingdings."""
+_SYMBOLS: dict[int, str] = dict(zip((*range(0x21, 0x7F), *range(0xA0, 0xE6)), (
+    "!∀#∃%&∋()∗+,−./0123456789:;<=>?≅ΑΒΧΔΕΦΓΗΙϑΚΛΜΝΟΠΘΡΣΤΥςΩΞΨΖ[∴]⊥_‾αβχδεφγηιϕκλμνοπθρστυϖωξψζ{|}∼"
+    "€ϒ′≤⁄∞ƒ♣♦♥♠↔←↑→↓°±″≥×∝∂•÷≠≡≈…⏐⎯↵ℵℑℜ℘⊗⊕∅∩∪⊃⊇⊄⊂⊆∈∉∠∇®©™∏√⋅¬∧∨⇔⇐⇑⇒⇓◊〈®©™∑"
+), strict=True))  # fmt: skip
+"""Of Symbol, by the last byte of their codes; what joins up to a large bracket is left out."""
 _COUNTED = {
     "pic": noted.PICTURES,
     "imagedata": noted.PICTURES,
@@ -73,14 +78,15 @@ _COUNTED = {
 
 def read_docx(data: bytes, charset: str = "") -> Converted:
     """Turn a Word document into Markdown: headings, lists as they are numbered, tables, notes; empty when the document is."""
-    parts = checked_parts(data, "Word document", r"word/[^_].*\.xml|word/_rels/document\.xml\.rels")
+    parts = checked_parts(data, "Word document", r"word/[^_].*\.xml|word/_rels/document\d?\.xml\.rels")
     marks = max(part.count(b"<") for part in parts.values())
     if marks > MARKS_MAX:
         raise ConversionError(
             "too_large", f"holds {marks:,} marks of structure; the limit is {MARKS_MAX:,}; split it"
         )
-    writer = _Writer(parts)
-    text = tidy(writer.document(_parsed(parts[_BODY])))
+    body = next(filter(BODY.fullmatch, parts))
+    writer = _Writer(parts, parts.get(body.replace("/", "/_rels/") + ".rels"))
+    text = tidy(writer.document(_parsed(parts[body])))
     return Converted(text, _MIME, stated_title(data) or writer.title, notes=noted.counted(writer.seen))
 
 
@@ -153,8 +159,7 @@ class _Numbering:
 class _Writer:
     """Writes the paragraphs and tables of one document, and counts what it does not write or only flattened."""
 
-    def __init__(self, parts: dict[str, bytes]) -> None:
-        relations = parts.get("word/_rels/document.xml.rels")
+    def __init__(self, parts: dict[str, bytes], relations: bytes | None) -> None:
         self._related: dict[str, bytes] = {}
         self._parts: list[tuple[str, bytes]] = []
         for item in _parsed(relations) if relations else ():
@@ -224,6 +229,9 @@ class _Writer:
         for item in root:
             kind = _kind(item)
             if kind == "p":
+                following = item.getnext()
+                if item.find(f"{_W}pPr/{_W}framePr[@{_W}dropCap]") is not None and _kind(following) == "p":
+                    following[:0] = _found(item, "r")  # a large first letter, and the words that it begins
                 yield from self._paragraph(item)
             elif kind == "tbl":
                 yield "", self._table(item)
@@ -248,11 +256,14 @@ class _Writer:
         text = "".join(_marked(mark, "".join(part for _, part in found)) for mark, found in runs)
         boxes, self._boxes = self._boxes, outer
         text = tidy(re.sub(" {2,}", " ", text)).strip()
-        if text:
-            label, is_bullet = self._numbering.label(number, place) if number else ("", False)
+        is_counted = number and (
+            text or not _is_joined(paragraph)
+        )  # also without a text, as of a column of numbers
+        label, is_bullet = self._numbering.label(number, place) if is_counted else ("", False)
+        if text or label:
             is_list = (bool(number) and is_bullet) or (is_list and not label)
             self._spend(len(text) + len(label))
-            text = f"{label} {text}" if label else text
+            level, text = level * bool(text), f"{label} {text}".strip()
             if level:
                 self.title = self.title or (one_line(text) if level == 1 else None)
                 yield "", f"{'#' * level} {one_line(text)}"
@@ -307,7 +318,7 @@ class _Writer:
             elif kind in ("br", "cr", "tab", "ptab"):
                 yield mark, "\n" if kind in ("br", "cr") and _value(item, "type") != "page" else " "
             elif kind in ("noBreakHyphen", "sym"):
-                yield mark, "-" if kind != "sym" else _TICKS.get(_value(item, "char").upper(), "\ufffd")
+                yield mark, "-" if kind != "sym" else _symbol(item)
             elif kind == "fldChar":
                 yield from self._field(item, mark)
             elif kind in ("footnoteReference", "endnoteReference"):
@@ -417,7 +428,7 @@ class _Writer:
 
 def _kind(item: Any) -> str:
     """Return the name of an element without its namespace; empty for comments and instructions."""
-    return item.tag.rpartition("}")[2] if isinstance(item.tag, str) else ""
+    return item.tag.rpartition("}")[2] if item is not None and isinstance(item.tag, str) else ""
 
 
 def _chosen(item: Any) -> Any:
@@ -460,6 +471,20 @@ def _start(level: Any) -> int:
 
 def _is_on(switch: Any) -> bool:
     return switch is not None and _value(switch, "val") not in ("0", "false", "off")
+
+
+def _is_joined(paragraph: Any) -> bool:
+    """Return whether the end of a paragraph is hidden or deleted, so that it is none of its own."""
+    ends = (paragraph.find(f"{_W}pPr/{_W}rPr/{_W}{name}") for name in ("vanish", "del"))
+    return any(map(_is_on, ends))
+
+
+def _symbol(item: Any) -> str:
+    """Return a character that is given by its font and its code in that."""
+    code = _value(item, "char").upper()
+    if _value(item, "font") == "Symbol" and re.fullmatch("(F0|00)?[0-9A-F]{2}", code):
+        return _SYMBOLS.get(int(code[-2:], 16), "\ufffd")
+    return _TICKS.get(code, "\ufffd")
 
 
 def _marked(mark: str, text: str) -> str:

@@ -53,6 +53,8 @@ _ASIDE = {
     "svg-compatible:desc": " [picture: {}] ",
     "text:ruby-text": " ({})",
     "text:hidden-text": "[hidden: {}] ",
+    "presentation:header-decl": "Page header: {}",
+    **dict.fromkeys(("presentation:footer-decl", "presentation:date-time-decl"), "Page footer: {}"),
     **dict.fromkeys(
         ("text:page-number", "text:page-count", "text:sheet-name", "text:title", "text:date", "text:time"),
         "{}",
@@ -151,7 +153,8 @@ class _Writer:
 
     def learn(self, around: "_Writer") -> None:
         """Take over the styles, and the page headers and footers, that a file keeps in a part for them."""
-        self._styles, self._looks, self._heads = around._styles, around._looks, around._heads
+        self._styles, self._looks = around._styles, around._looks
+        self._heads = {**around._heads, **self._heads}
         self.seen[noted.HEADS] = len(self._heads)
 
     def text(self) -> str:
@@ -226,6 +229,8 @@ class _Writer:
             self.seen[noted.HIDDEN] += name == "text:hidden-text"
             if name == "http:creator":
                 self._author = text
+            elif text and name.endswith("-decl"):
+                self._heads["", _ASIDE[name].format(text)] = None
             elif text and not (_ASIDE[name] == "{}" and self._apart and "style:" in self._apart[-1][0]):
                 self._words.append(_ASIDE[name].format(text) if text else "")
         elif name in _TEXTS and self._notes:
@@ -271,7 +276,9 @@ class _Writer:
         if text:
             text, self._prefix = self._prefix + text, ""
         if text and self._level:
-            label = self._label("", self._level) if self._is_labelled else ""
+            is_first, self._is_item_begun = bool(self._lists) and not self._is_item_begun, True
+            label = self._label(self._lists[-1], len(self._lists)) if is_first else ""
+            label = label or (self._label("", self._level) if self._is_labelled else "")
             text = f"{label} {text}".lstrip()
             self.title = self.title or (one_line(text) if self._level == 1 else None)
             self._add(f"{'#' * self._level} {one_line(text)}")

@@ -92,7 +92,7 @@ class PageLine:
 Page = list[PageLine]
 
 
-def flow(pages: Sequence[Page]) -> tuple[str, int, list[int]]:
+def flow(pages: Sequence[Page]) -> tuple[str, list[str], list[int]]:
     """
     Join the lines of all pages to running text.
 
@@ -101,10 +101,10 @@ def flow(pages: Sequence[Page]) -> tuple[str, int, list[int]]:
 
     Returns:
         Paragraphs separated by blank lines, items, rows and code by line breaks; a paragraph that goes on
-        over a page's end is not interrupted. And how many different headers and footers were left out, and where
+        over a page's end is not interrupted. And the different headers and footers, which are not in it, and where
         each page begins in the text.
     """
-    bare, left_out = drop_running_heads(pages)
+    bare, heads = drop_running_heads(pages)
     usual = _Usual(bare)
     parts: list[str] = []
     starts: list[int] = []
@@ -122,7 +122,7 @@ def flow(pages: Sequence[Page]) -> tuple[str, int, list[int]]:
     joints = (int(0 < start < len(parts)) for start in starts)  # a page begins behind what joins it
     return (
         "".join(parts),
-        left_out,
+        heads,
         [places[start + joint] for start, joint in zip(starts, joints, strict=True)],
     )
 
@@ -230,7 +230,7 @@ def _is_item(line: PageLine) -> bool:
     return _is_bullet(line) or _NUMBER.match(line.text) is not None
 
 
-def drop_running_heads(pages: Sequence[Page]) -> tuple[list[Page], int]:
+def drop_running_heads(pages: Sequence[Page]) -> tuple[list[Page], list[str]]:
     """
     Leave out what is printed on page after page: headers, footers and page numbers.
 
@@ -243,8 +243,7 @@ def drop_running_heads(pages: Sequence[Page]) -> tuple[list[Page], int]:
         pages: Lines of each page.
 
     Returns:
-        The pages without these lines, and how many different ones there were. Pages that would lose most
-        of their text stay as they are.
+        The pages without these lines, and the different ones. Pages that would lose most of their text stay as they are.
     """
     sizes = sorted(line.size for page in pages for line in page) or [0.0]
     size_max = _HEAD_SIZE * sizes[len(sizes) // 2]
@@ -259,9 +258,9 @@ def drop_running_heads(pages: Sequence[Page]) -> tuple[list[Page], int]:
     heads = {key for key, on_pages in found.items() if len(on_pages) >= least[key[0]]}
     bare = [[line for line, keys in marks if heads.isdisjoint(keys)] for marks in marked]
     if _chars(bare) < _BODY_SHARE_MIN * _chars(pages):
-        return list(pages), 0
-    dropped = (line for marks in marked for line, keys in marks if not heads.isdisjoint(keys))
-    return bare, len({re.sub(r"\d+", "#", line.text) for line in dropped})
+        return list(pages), []
+    dropped = (line.text for marks in marked for line, keys in marks if not heads.isdisjoint(keys))
+    return bare, list({re.sub(r"\d+", "#", text): text for text in dropped}.values())
 
 
 def _chars(pages: Iterable[Page]) -> int:
@@ -536,14 +535,16 @@ def read_pdf(data: bytes, charset: str = "") -> Converted:
         pages, notes = _pages(document, raw)
         notes += _attached(document, raw)
         title = one_line(document.get_metadata_value("Title"))
-    text, left_out, starts = flow(pages)
-    if left_out:
-        notes.append(f"{left_out} repeated page headers or footers left out")
+    text, heads, starts = flow(pages)
+    notes += noted.counted({noted.HEADS: len(heads)})
     if title is None or _JUNK_TITLE.match(title):
         title = _heading(pages)
     places = tuple(
         DocumentPlace(start, f"page {number}") for number, start in enumerate(starts, 1) if pages[number - 1]
     )
+    repeated = [f"Page header or footer: {head}" for head in heads if any(map(str.isalpha, head))]
+    places += (DocumentPlace(len(text), "headers and footers"),) * bool(repeated)
+    text = "\n\n".join((text, *repeated))
     return Converted(text, "application/pdf", title, len(pages), tuple(notes), places)
 
 
@@ -639,11 +640,11 @@ def _annotated(document: Any, page: Any, raw: Any, lines: Page, seen: Counter[st
         is_hidden = bool(
             raw.FPDFAnnot_GetFlags(found) & (raw.FPDF_ANNOT_FLAG_HIDDEN | raw.FPDF_ANNOT_FLAG_NOVIEW)
         )
-        if kind == raw.FPDF_ANNOT_WIDGET and form:
+        if kind == raw.FPDF_ANNOT_WIDGET:
             if filled := _filled(found, form, raw):
                 seen[noted.HIDDEN if is_hidden else noted.FIELDS] += 1
                 lines = _beside(found, raw, lines, f"[hidden: {filled}]" if is_hidden else filled)
-        elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP, raw.FPDF_ANNOT_WIDGET):
+        elif kind not in (raw.FPDF_ANNOT_LINK, raw.FPDF_ANNOT_POPUP):
             words = " ".join(_string(raw.FPDFAnnot_GetStringValue, found, b"Contents").split())
             by = one_line(_string(raw.FPDFAnnot_GetStringValue, found, b"T"))
             what = {
@@ -688,17 +689,21 @@ def _told_pictures(page: Any, raw: Any) -> Iterator[str]:
 
 
 def _filled(found: Any, form: Any, raw: Any) -> str:
-    """Return what is filled into a field of a form, with its name; empty for an empty one."""
-    kind = raw.FPDFAnnot_GetFormFieldType(form, found)
+    """Return what is filled into a field, with its name, also on a page that was taken out of its form; empty for an empty one."""
+    kind, own_text = raw.FPDFAnnot_GetFormFieldType(form, found), raw.FPDFAnnot_GetStringValue
     if kind in (raw.FPDF_FORMFIELD_CHECKBOX, raw.FPDF_FORMFIELD_RADIOBUTTON):
         value = "☒" if raw.FPDFAnnot_IsChecked(form, found) else "☐"
     elif kind in (raw.FPDF_FORMFIELD_PUSHBUTTON, raw.FPDF_FORMFIELD_SIGNATURE):
         return ""
     else:
-        value = " ".join(_string(raw.FPDFAnnot_GetFormFieldValue, form, found).split())
-    name = one_line(_string(raw.FPDFAnnot_GetFormFieldAlternateName, form, found)) or one_line(
-        _string(raw.FPDFAnnot_GetFormFieldName, form, found)
+        own = _string(raw.FPDFAnnot_GetFormFieldValue, form, found) or _string(own_text, found, b"V")
+        value = " ".join(own.split())
+    names = (
+        _string(raw.FPDFAnnot_GetFormFieldAlternateName, form, found),
+        _string(raw.FPDFAnnot_GetFormFieldName, form, found),
+        *(_string(own_text, found, key) for key in (b"TU", b"T")),
     )
+    name = next(filter(None, map(one_line, names)), None)
     return f"[{name or 'field'}: {value}]" if value else ""
 
 

@@ -218,7 +218,7 @@ def _words(paragraph: Any) -> str:
 
 def _items(paragraphs: Any) -> Iterator[str]:
     """Yield paragraphs as items, with their numbers where the paragraph itself asks for them."""
-    counts = [0] * 9
+    counts, kinds = [0] * 9, [("", "")] * 9
     for paragraph in paragraphs:
         level = min(paragraph.level, 8)
         text = " ".join(tidy(_words(paragraph._p)).split())
@@ -230,8 +230,9 @@ def _items(paragraphs: Any) -> Iterator[str]:
             counts[level] = 0
             yield f"{'  ' * level}- {text}"
             continue
-        counts[level] = counts[level] + 1 if counts[level] else whole(numbered.get("startAt", ""), 1)
-        kind = numbered.get("type", "")
+        kind, start = asked = numbered.get("type", ""), numbered.get("startAt", "")
+        goes_on = counts[level] and kinds[level] == asked
+        counts[level], kinds[level] = counts[level] + 1 if goes_on else whole(start, 1), asked
         form = next((form for name, form in _NUMBERINGS.items() if kind.startswith(name)), "1")
         before, after = (
             "(" * kind.endswith("ParenBoth"),

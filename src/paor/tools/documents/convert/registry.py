@@ -19,7 +19,7 @@ from functools import partial
 from ....states.base.pictures import picture_kind
 from .archive import PARTS_MAX
 from .conversion import CODES, ConversionError, Converted, places_of
-from .docx import read_docx
+from .docx import BODY, read_docx
 from .eml import MIME as MAIL
 from .eml import looks_like_mail, read_mail
 from .epub import MIME as BOOK
@@ -53,9 +53,9 @@ _MAGIC = (
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "application/x-ole-storage"),
 )
 _PARTS = (
-    ("word/document.xml", DOCX),
-    ("xl/workbook.xml", SHEETS),
-    ("ppt/presentation.xml", SLIDES),
+    (BODY, DOCX),
+    (re.compile(r"xl/workbook\.xml"), SHEETS),
+    (re.compile(r"ppt/presentation\.xml"), SLIDES),
 )
 _ENDINGS = {
     "pdf": "application/pdf",
@@ -172,7 +172,7 @@ def _sniff_zip(data: bytes, ending: str | None) -> str:
         return ending if ending in _OFFICE else "application/zip"
     stated = stated.strip().removesuffix("-template")
     known = stated if stated in _OFFICE else "application/zip"
-    return next((mime for part, mime in _PARTS if part in names), known)
+    return next((mime for part, mime in _PARTS if any(map(part.fullmatch, names))), known)
 
 
 def convert(name: str, data: bytes, *, mime: str | None = None, size_max: int = SIZE_MAX) -> Converted:

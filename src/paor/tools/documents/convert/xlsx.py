@@ -18,9 +18,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
 from functools import lru_cache, partial
 from html import unescape
 from itertools import islice, repeat
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 from xml.etree import ElementTree
 
@@ -64,6 +66,9 @@ _ESCAPE = re.compile("_x([0-9A-Fa-f]{4})_")
 _FORMAT = re.compile(
     r"(?P<whole>[#0?,]{0,200}0|[#?,]{0,200}[#?])(?:\.(?P<part>[#0?]+))?(?P<scale>,*)(?P<percent>%?)"
 )
+_FRACTION = re.compile(r"# \?{1,3}/(\?{1,3})")
+_CONDITION = re.compile(r"\[([<>]=?|<>|=)(-?\d{1,15}(?:\.\d{1,15})?)\]")
+_HOLDS = {"<": lt, "<=": le, ">": gt, ">=": ge, "<>": ne, "=": eq}
 _POWERS = re.compile(r"0(?:\.(0{1,30}))?E\+00")
 _LITERAL = re.compile(r'"([^"]{0,200})"|\\(.)|\[\$([^\]-]{0,200})[^\]]{0,200}\]|\[[^\]]{0,200}\]|_.|\*.')
 FORMULA = (
@@ -359,7 +364,12 @@ def _number(value: float, form: str, budget: _Budget) -> str:
         text = f"{value:.{len(powers[1] or '')}E}"
         budget.seen[ROUNDED] += float(text) != value
         return text
-    before, digits, after = _format_of(form, value < 0, value == 0)
+    if (parts := _FRACTION.fullmatch(form)) and abs(value) < 1e15:
+        near = Fraction(value).limit_denominator(10 ** len(parts[1]) - 1)
+        budget.seen[ROUNDED] += float(near) != value
+        count, rest = divmod(abs(near), 1)
+        return f"{'-' if near < 0 else ''}{count if count or not rest else ''}{f' {rest}' if rest else ''}".strip()
+    before, digits, after = _format_of(form, value)
     plain = str(value) if isinstance(value, int) else format(value, ".15g")
     if digits is None or not math.isfinite(value) or abs(value) >= 1e15:
         return plain
@@ -386,21 +396,18 @@ def _sections(form: str) -> list[str]:
     return found
 
 
-def _format_of(
-    form: str, negative: bool, zero: bool
-) -> tuple[str, tuple[int, int, int, int, bool] | None, str]:
+def _format_of(form: str, value: float) -> tuple[str, tuple[int, int, int, int, bool] | None, str]:
     """
     Return what a number format writes before and after the digits, and of them the least whole ones, the most and least decimals, the power of ten and
-    whether thousands are set apart; None for a format that is no plain number (dates, fractions, conditions, powers).
+    whether thousands are set apart; None for a format that is no plain number (dates, powers).
     """
-    sections = _sections(form[:200])
-    own = (
-        sections[1]
-        if negative and len(sections) > 1
-        else sections[2]
-        if zero and len(sections) > 2
-        else sections[0]
-    )
+    sections, negative = _sections(form[:200]), value < 0
+    asked = [_CONDITION.search(section) for section in sections]
+    if any(asked):
+        fits = (asks is None or _HOLDS[asks[1]](value, float(asks[2])) for asks in asked)
+        own = next((section for section, fit in zip(sections, fits, strict=True) if fit), sections[-1])
+    else:
+        own = dict(enumerate(sections)).get(1 if negative else 2 if not value else 0, sections[0])
     literals: list[str] = []
 
     def kept(found: re.Match[str]) -> str:
@@ -417,7 +424,7 @@ def _format_of(
 
     digits = found[0]
     before, after = words(bare[: digits.start()]).lstrip(), words(bare[digits.end() :]).rstrip()
-    sign = "-" if negative and len(sections) < 2 else ""
+    sign = "-" if negative and (len(sections) < 2 or any(asked)) else ""
     part = digits["part"] or ""
     scale = 2 * bool(digits["percent"] or "%" in after) - 3 * len(digits["scale"])
     return (

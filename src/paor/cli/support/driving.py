@@ -1,17 +1,21 @@
-"""How `paor run` and `paor resume` end: the answer or the question, one line of facts, the report, the exit code."""
+"""How a command that drives a run tells of it: what happens while it does, then the answer or the question, facts, the report, the exit code."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryFile
+from typing import TYPE_CHECKING
 
 import click
 from rich.cells import cell_len
 
 from ...fsm.journal_api import Journal
 from ...fsm.lifecycle.options import FORMATS
+from ...fsm.runtime.events import Event, ModelNotice, RunStarted
 from ...fsm.runtime.result import Result
 from ...states.base.errors import PaorError, UsageError
 from ...states.records.questions import Question
@@ -22,6 +26,67 @@ from .app import EngineOptions
 from .journals import command_line
 from .json_input import answers_to
 from .run_text import call_lines
+
+if TYPE_CHECKING:  # loaded where something is drawn only
+    from .live_view import LiveView
+
+
+class Watch:
+    """
+    Follows a run's events, and tells of them but where it is *quiet*; *calls_only*: of the rows only the calls and their outcomes.
+
+    Attributes:
+        run_id: Of the run, once it has started.
+        model: Which model is asked, and where its name comes from; told when the run starts.
+    """
+
+    def __init__(self, run_id: str | None = None, *, quiet: bool = False, calls_only: bool = False) -> None:
+        self.run_id, self.quiet, self._calls_only = run_id, quiet, calls_only
+        self.model: tuple[str, str] | None = None
+        self._view: LiveView | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Take notice of one event."""
+        if isinstance(event, RunStarted):
+            self.run_id = self.run_id or event.run_id  # the first one: a workflow's tasks are runs, too
+        if self.quiet:
+            return
+        if isinstance(event, RunStarted) and self.model is not None:
+            name, source = self.model
+            io.tell(f"model: {io.one_line(name)} ({io.one_line(source)})")
+            self.model = None
+        if self._view is not None:
+            with suppress(OSError, ValueError):  # a terminal that has gone is no reason to fail
+                self._view.take(event)
+        if isinstance(event, ModelNotice) and event.notice != "prices":
+            self._note(event)
+
+    def _note(self, event: ModelNotice) -> None:
+        """Tell of another attempt, or of what a server is asked without."""
+        wait = f"; the next one in {event.wait_us / 1e6:.1f} s" if event.notice == "retry" else ""
+        if self._view is None or not sys.stderr.isatty():
+            io.tell(f"paor: {io.one_line(event.text)}{wait}")
+            return
+        with suppress(OSError, ValueError):
+            self._view.note(f"{event.text}{wait}")
+
+    @contextmanager
+    def shown(self) -> Iterator[None]:
+        """Draw the run on standard error while the block runs; where that is no terminal, the calls only if they are all that is shown."""
+        if self.quiet or not (self._calls_only or sys.stderr.isatty()):
+            yield
+            return
+        from .live_view import LiveView
+
+        self._view = LiveView(calls_only=self._calls_only)
+        try:
+            with self._view.shown():
+                yield
+        finally:
+            self._view = None
+        if sys.stdout.isatty():
+            sys.stderr.write("\n")
+
 
 REPORT_LABELS = ("_final_format", "_report")
 """Ends of the labels of reports: the last formatting action's, and `document.generateReport`'s."""
@@ -40,23 +105,21 @@ def check_output(path: Path, journal: str, documents: tuple[str, ...] = ()) -> s
         raise UsageError(f"--output {path}: the ending must be one of {endings}")
     check_report_format(form)
     try:
-        if path.is_dir():
-            raise UsageError(f"--output {path}: is a directory")
         folder = path.resolve().parent
-        if not folder.is_dir():
-            raise UsageError(f"--output {path}: there is no folder {folder}")
+        if path.is_dir() or not folder.is_dir():
+            wrong = "is a directory" if path.is_dir() else f"there is no folder {folder}"
+            raise UsageError(f"--output {path}: {wrong}")
         io.keep_journals("--output", str(path), journal)
         if any(io.same_file(str(path), document) for document in documents):
             raise UsageError(f"--output {path}: would replace what the run reads")
         with TemporaryFile(dir=folder):
-            pass
-    except PaorError:
-        raise
+            return form
     except OSError as error:
         raise UsageError(f"--output {path}: the folder cannot be written ({io.reason(error)})") from None
-    except ValueError:
+    except ValueError as error:
+        if isinstance(error, PaorError):
+            raise
         raise UsageError(f"--output {str(path)!r}: is not a file name") from None
-    return form
 
 
 def _write_report(result: Result, path: Path) -> str:
@@ -66,9 +129,9 @@ def _write_report(result: Result, path: Path) -> str:
     The last report of a finished run; the answer when it is Done without one. A run that failed without a report or
     waits writes nothing.
     """
-    report = next((item for item in reversed(result.documents) if item.label.endswith(REPORT_LABELS)), None)
     if result.status not in ("done", "failed"):
         return f"{path}: not written yet; the run waits"
+    report = next((item for item in reversed(result.documents) if item.label.endswith(REPORT_LABELS)), None)
     body = report.read() if report is not None else None
     if body is None and result.status == "failed":
         return f"{path}: not written; the run produced no report"
