@@ -113,6 +113,7 @@ def test_an_attribute_that_no_machine_can_have_is_named(name: str, value: object
         search(type("Wrong", (Machine,), {name: value}), examples=10)
 
 
+@pytest.mark.whole
 def test_what_a_machine_itself_does_wrong_is_told_as_that() -> None:
     """Not as a bug of paor, and not as a failing case."""
 

@@ -110,7 +110,7 @@ METADATA = st.dictionaries(st.from_regex(r"[a-z_][a-zA-Z0-9_.:/-]{0,4}", fullmat
 
 @given(METADATA)
 @example({"_": 5.960464477539063e-08})
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 def test_any_metadata_comes_back_verifies_twice_travels_and_is_found(metadata: dict[str, Any]) -> None:
     """As result, row and spec say; after an export and an import the same bytes; by each of its values."""
     with tempfile.TemporaryDirectory() as name:

@@ -105,7 +105,7 @@ def test_a_bad_tool_of_a_server_is_left_out_and_the_others_work(tmp_path: Path, 
         assert texts(tmp_path) == {"result.txt": "hi"}
 
 
-@pytest.mark.parametrize("script", [MODERN, RAW])
+@pytest.mark.parametrize("script", [pytest.param(MODERN, marks=pytest.mark.whole), RAW])
 def test_names_are_the_same_in_every_mode_of_the_protocol(tmp_path: Path, script: Path) -> None:
     """A policy, an approval and a recorded run name tools: they must not depend on which protocol was spoken."""
     found = {}
