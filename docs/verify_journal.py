@@ -10,7 +10,7 @@ from pathlib import Path
 
 SCHEMA = """specs specs_place specs_conversation leases rows rows_ended texts documents erasures unscrubbed
 transitions payloads runs v_lineage v_runs v_steps v_actions v_calls v_usage"""
-MADE = "dc33b5c718d32b01b5292efb92b84926244ad471e41d8c5f9dd1c00677faf87a"  # SHA-256 of what makes them
+MADE = "f4b5e204a5b338094c60ed3312dc79ddc4084853bf30f4dc75440431dad0f647"  # SHA-256 of what makes them
 DOCUMENT, ENDED = ("label", "position", "name", "mime", "bytes", "digest", "payload"), ("Done", "Failed")
 RANGE, INPUT = "WHERE id BETWEEN ?1 << 32 AND ?1 << 32 | 4294967295", "round{3}_task{4}_action0_input"
 HEAD = """SELECT iif(coalesce(parent_seq, -1) = ?2, root_hash, (SELECT hash FROM rows

@@ -12,11 +12,13 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from paor.states.base.wire import Stored
 from paor.states.records.actions import DocumentRef, Intent, Preview, StoredText, ToolResult, WebFact
-from paor.states.records.observations import Message, Observation, StepCheck
+from paor.states.records.conversation import Item, Piece, Spoken
+from paor.states.records.observations import Message, Observation, StepCheck, clean, cut
 from paor.states.records.reviews import CriterionCheck, Refinement, Review
 from paor.states.run.spec import Spec
 from paor.states.run.state import Change
@@ -90,7 +92,45 @@ def test_what_was_written_is_read_back(change: Change) -> None:
     again = Change.read(change.wire_json())
     assert again == change
     assert again.slots().keys() == change.slots().keys()
-    assert Change.of(json.loads(change.wire_json())) == change
+
+
+@given(st.text(max_size=300), st.integers(1, 200))
+def test_an_observation_is_stored_without_the_texts_that_it_shows(text: str, most: int) -> None:
+    """A snippet is told by its place, and what follows from it is made again: no text of a document is there twice."""
+    snippet = cut(clean(text[: most + 1]), most)
+    observation = Observation(True, "found", 1, (Preview("page.txt", "text/plain", snippet),), ("a note",))
+    message = observation.told(
+        Message(action=3, step=4, tool="web.read", objective="read it", summary="", success=True)
+    )
+    item = Item(role="user", pieces=(Piece("Result:\n"),), size=9, summary=f"Result:\n{message.summary}")
+    change = Change(
+        observation=observation, check=observation.check, message=message, said=Spoken(items=(item,))
+    )
+    stored = change.wire_json([(7, text)])
+    assert Change.read(stored, {7: text}.get) == change
+    assert len(stored) < 370 + 6 * min(len(snippet), 60)
+    other = replace(change, message=replace(message, summary="another"))
+    assert Change.read(other.wire_json([(7, text)]), {7: text}.get) == other
+
+
+def test_what_follows_from_an_observation_is_stored_where_it_is_otherwise() -> None:
+    """Another check, or references to more documents than are previewed, stand as they are."""
+    observation = Observation(True, "found", 6, (Preview("a.txt", "text/plain", "x" * 90),))
+    message = observation.told(
+        Message(action=1, step=1, tool="t", summary="", success=True),
+        ("docItem:found#0 a", "docItem:found#1 b"),
+    )
+    change = Change(observation=observation, check=StepCheck(status="failed"), message=message)
+    assert Change.read(change.wire_json([(1, "y" * 90)])) == change
+    usual = replace(change, check=observation.check)
+    assert '"summary":""' in usual.wire_json() and Change.read(usual.wire_json()) == usual
+
+
+@pytest.mark.parametrize("cleared", ["!", "aZ", "\u00e9"])
+def test_a_slot_that_nobody_knows_is_not_cleared(cleared: str) -> None:
+    """A letter of a later version, or of none, is an error and not passed over."""
+    with pytest.raises(ValueError, match="is the letter of no slot"):
+        Change.read(json.dumps({"cleared": cleared}))
 
 
 @given(RESULTS)

@@ -7,24 +7,57 @@ of the views into the tables, whatever it says: a forger keeps to no rule.
 
 from __future__ import annotations
 
+import json
 import sqlite3
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-_SCALARS = (
-    *("action", "at", "cost_micro", "dest", "retries", "seq", "source"),
-    *("step", "time_us", "tokens_in", "tokens_out", "trigger"),
+from .inside import GUARD_LETTERS
+
+COLUMNS = (
+    *("action", "at", "change", "cost_micro", "counters", "dest", "guards", "outcome", "request", "retries"),
+    *("seq", "source", "step", "time_us", "tokens_in", "tokens_out", "trigger"),
 )
+"""Columns of a row that its text has, in their order."""
+
 _JSON = ("change", "counters", "guards", "outcome", "request")
+_NOTHING = {"counters": {}, "outcome": {"kind": "none"}, "request": {"kind": "none"}} | dict.fromkeys(
+    ("action", "cost_micro", "retries", "step", "time_us", "tokens_in", "tokens_out"), 0
+)
 
 
-def _value(name: str) -> str:
-    """Return in SQL a column of the changed row as JSON; bytes, which JSON cannot hold, as a text."""
-    column = f'NEW."{name}"'
-    quoted = f"CASE typeof({column}) WHEN 'blob' THEN json_quote(hex({column})) ELSE json_quote({column}) END"
-    return f"CASE WHEN json_valid({column}) THEN {column} ELSE {quoted} END" if name in _JSON else quoted
+def stored_row(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the object in a row's text for what its columns say, those that are JSON as data: as docs/journal-format.md has it."""
+    row = {name: value for name, value in columns.items() if (name, value) not in _NOTHING.items()}
+    held = row.pop("guards")
+    if not isinstance(held, dict) or not all(isinstance(value, bool) for value in held.values()):
+        return row | {"guards": held}
+    letters = {name: letter for letter, name in GUARD_LETTERS.items()}
+    told = [
+        sorted(letters[name] for name in held if name in letters and held[name] is value)
+        for value in (True, False)
+    ]
+    if any(told):
+        row["guards"] = "-".join("".join(part) for part in told)
+    if own := {name: value for name, value in held.items() if name not in letters}:
+        row["own_guards"] = own
+    return row
 
 
-_ROW = " || ',' || ".join(f"'\"{name}\":' || {_value(name)}" for name in sorted(_SCALARS + _JSON))
+def _row_text(*values: Any) -> str:
+    """Return a row's text as a forger writes it: a column that is no JSON as a text, bytes, which JSON cannot hold, in hex."""
+    columns = {}
+    for name, value in zip(COLUMNS, values, strict=True):
+        columns[name] = value.hex() if isinstance(value, bytes) else value
+        if name in _JSON:
+            with suppress(TypeError, ValueError):
+                columns[name] = json.loads(columns[name])
+    return json.dumps(stored_row(columns), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+_ROW = f"row_text({', '.join(f'NEW.{chr(34)}{name}{chr(34)}' for name in COLUMNS)})"
 
 
 def _held(name: str) -> str:
@@ -49,7 +82,7 @@ _HOLDS = f"id BETWEEN OLD.run << 32 AND OLD.run << 32 | 4294967295 AND EXISTS (S
 
 TRIGGERS = f"""
 CREATE TEMP TRIGGER forge_row INSTEAD OF UPDATE ON main.transitions BEGIN
-  UPDATE rows SET "row" = '{{' || {_ROW} || '}}', hash = NEW.hash WHERE id = OLD.id;
+  UPDATE rows SET "row" = {_ROW}, hash = NEW.hash WHERE id = OLD.id;
   UPDATE rows SET id = CASE WHEN NEW.id <> OLD.id THEN NEW.id ELSE NEW.run << 32 | NEW.seq END
     WHERE id = OLD.id AND (NEW.id <> OLD.id OR NEW.run <> OLD.run OR NEW.seq <> OLD.seq);
 END;
@@ -58,7 +91,7 @@ CREATE TEMP TRIGGER forge_no_row INSTEAD OF DELETE ON main.transitions BEGIN
 END;
 CREATE TEMP TRIGGER forge_new_row INSTEAD OF INSERT ON main.transitions BEGIN
   INSERT INTO rows (id, "last", "row", hash, texts)
-    VALUES (NEW.id, NEW.id >> 32 << 32 | NEW.change ->> '$.n', '{{' || {_ROW} || '}}', NEW.hash, '[]');
+    VALUES (NEW.id, NEW.id >> 32 << 32 | NEW.change ->> '$.n', {_ROW}, NEW.hash, '[]');
 END;
 CREATE TEMP TRIGGER forge_payload INSTEAD OF UPDATE ON main.payloads BEGIN
   UPDATE texts SET id = CASE WHEN NEW.id <> OLD.id THEN NEW.id ELSE NEW.run << 32 | NEW.n END, media_type = NEW.media_type,
@@ -85,6 +118,7 @@ def writable(connection: sqlite3.Connection) -> sqlite3.Connection:
         )
     }
     if "forge_row" not in known and {"transitions", "payloads"} <= known:
+        connection.create_function("row_text", len(COLUMNS), _row_text)
         connection.executescript(TRIGGERS)
     return connection
 

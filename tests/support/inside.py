@@ -7,11 +7,13 @@ Tests use the public face; what it has no name for is imported here, so that a m
 from __future__ import annotations
 
 from paor.cli.support.json_input import FIELDS
+from paor.fsm.journal import record
 from paor.fsm.journal.leases import current_owner
 from paor.fsm.journal.payloads import REMEMBERED, Payload, Stager, salted_digest
 from paor.fsm.journal.prompts import prompt_places
 from paor.fsm.journal.record import (
     COLUMNS,
+    GUARD_LETTERS,
     HASHED,
     PREV_HASH,
     canonical,
@@ -32,6 +34,7 @@ from paor.fsm.lifecycle.resume import take_up
 from paor.fsm.lifecycle.runner import Runner
 from paor.fsm.machine.decide import decide
 from paor.fsm.machine.fold import AT_TIMES, applied, apply, restore
+from paor.fsm.machine.guards import GUARDS
 from paor.fsm.machine.table import ROWS, TABLE, Row, rows_of
 from paor.fsm.replay.backtest import trials
 from paor.fsm.replay.payload_window import PayloadWindow

@@ -100,7 +100,7 @@ def test_a_journal_that_does_not_hold_fails_the_test_at_its_end(suite: pytest.Py
         engine.run("Read")
         engine.close()
         file = sqlite3.connect(tmp_path / "paor.db")
-        file.execute("UPDATE rows SET \\"row\\" = json_set(\\"row\\", '$.guards', json('{}')) WHERE id & 4294967295 = 0")
+        file.execute("UPDATE rows SET \\"row\\" = json_remove(\\"row\\", '$.guards') WHERE id & 4294967295 = 0")
         file.commit()
         file.close()
 

@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from paor.fsm.decision.duplicate_calls import duplicate_key, extend_window, rule_broken, window_length
-from paor.fsm.decision.observation import (
-    CUT,
-    check_of,
-    clean,
-    cut,
-    line,
-    observation_of,
-    shown_arguments,
-    summary_of,
-)
+from paor.fsm.decision.observation import line, observation_of, shown_arguments
 from paor.fsm.runtime.calls import Timing, wait_for
 from paor.fsm.runtime.timed_calls import GRACE_S
 from paor.fsm.workflow.source import CHARS_MAX, DEPTH_MAX, VALUES_MAX, Place, SourceError, read_source
@@ -20,6 +11,7 @@ from paor.prompts.building.history import ARGUMENTS_CHARS, arguments_text
 from paor.prompts.parsing.json_reading import json_value
 from paor.prompts.parsing.reply_forms import answer_form
 from paor.states.records.actions import Effect, Preview, StoredText
+from paor.states.records.observations import CUT, clean, cut
 from paor.states.run.phase_names import OBSERVING
 from paor.tools import signature as signature_module
 from paor.tools.addresses import is_public

@@ -24,13 +24,11 @@ from .inside import (
     Preview,
     StoredText,
     arguments_text,
-    check_of,
     clean,
     cut,
     line,
     observation_of,
     shown_arguments,
-    summary_of,
 )
 
 
@@ -140,7 +138,7 @@ def test_A010_an_error_is_never_dropped_for_want_of_room(
     assert len(seen.wire_json()) <= observation_chars
     assert not seen.success
     assert seen.notes[0].startswith("tool_error: "[:19])
-    assert check_of(seen).improvements == seen.notes[:1]
+    assert seen.check.improvements == seen.notes[:1]
 
 
 def test_shortening_takes_snippets_first_then_previews_then_facts_then_notes() -> None:
@@ -205,7 +203,7 @@ def test_A099_A125_a_summary_is_short_and_never_empty(
         previews=tuple(Preview(name="n", mime="m", snippet=snippet) for _ in range(min(count, 2))),
         notes=(line(note),) if line(note) else (),
     )
-    found = summary_of(seen)
+    found = seen.summary
     assert 0 < len(found) <= 240
     assert len(found.splitlines()) == 1
     if success and count and snippet.split():

@@ -15,7 +15,7 @@ from paor import Journal
 from paor.errors import UnknownRun
 from paor.testing import SeededIds
 
-from ..support.forging import forge, writable
+from ..support.forging import forge, stored_row, writable
 from ..support.inside import HASHED, ROOT_COLUMNS
 from ..support.journeys import BY_NAME, JOURNEYS, Journey, play
 from ..support.stored import file_of
@@ -62,7 +62,7 @@ def test_an_export_proves_itself(journey: Journey, tmp_path: Path) -> None:
     for row in of["transition"]:
         assert bytes.fromhex(row["prev_hash"]) == head
         columns = {name: json.loads(row[name]) if name in OBJECTS else row[name] for name in HASHED}
-        head = sha256(head + rfc8785.dumps(columns)).digest()
+        head = sha256(head + rfc8785.dumps(stored_row(columns))).digest()
         assert bytes.fromhex(row["hash"]) == head
     assert of["head"][0]["head_hash"] == head.hex()
     for payload in of["payload"]:

@@ -471,7 +471,7 @@ REHASHED: dict[str, tuple[str, str]] = {
     ),
     "a column that is no JSON": (
         "UPDATE transitions SET guards = 'guards' WHERE run = 1 AND seq = 3",
-        "guards is not a JSON object",
+        "the row cannot be read",
     ),
     "counters that are no JSON at the end": (
         "UPDATE transitions SET counters = 'x' WHERE run = 2 AND seq = 10",

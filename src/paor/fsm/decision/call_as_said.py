@@ -21,12 +21,13 @@ from ...prompts.parsing.replies import Invalid
 from ...prompts.parsing.tool_calls import Known
 from ...states.base.sealed import unsealed
 from ...states.records.actions import Selection
+from ...states.records.observations import cut
 from ...states.run.spec import Spec, ToolSpec
 from ...states.run.state import Run, with_defaults
 from ...tools.catalog import CONNECTION, DOCUMENT_LIST
 from ...tools.schema.canonical import canonical_arguments
 from ...tools.schema.parameters import ParameterSchema
-from .observation import cut, line
+from .observation import line
 from .run_resources import RunResources
 
 _NAMES_TOLD = 10

@@ -20,23 +20,14 @@ from ...prompts.parsing.turns import spoken
 from ...states.base.wire import json_text
 from ...states.records.actions import ToolResult
 from ...states.records.conversation import Cut, Item, Piece, Role, Spoken, cut_of, size_of
+from ...states.records.observations import CUT, RESULT_CHARS, clean, cut
 from ...states.records.outcomes import Answered, Replied
 from ...states.records.plans import Step
 from ...states.run.budgets import steps_left, tools_withheld
 from ...states.run.phase_names import OBSERVING, PHASES, PLANNING, REVIEWING
 from ...states.run.state import Change, Run
 from .guard_context import GuardContext
-from .observation import (
-    CUT,
-    RESULT_CHARS,
-    TURN_CHARS,
-    answer_text,
-    clean,
-    cut,
-    line,
-    shown_arguments,
-    summary_of,
-)
+from .observation import TURN_CHARS, answer_text, line, shown_arguments
 from .plan_mode import NO_CALLS, fitting, step_of, steps_left_in_plan
 from .run_resources import RunResources
 
@@ -304,7 +295,7 @@ def _summary(case: GuardContext, change: Change, *, effect: bool) -> str:
     assert change.observation, "what is observed leaves an observation"
     text = next((text for text in case.recalled if text is not None), "").strip() if effect else ""
     if not effect or len(text) <= RESULT_CHARS:
-        return change.message.summary if change.message else summary_of(change.observation)
+        return change.message.summary if change.message else change.observation.summary
     if len(text) <= 2 * EFFECT_CHARS:
         return clean(text)
     return clean(f"{text[:EFFECT_CHARS].rstrip()} {CUT} {text[-EFFECT_CHARS:].lstrip()}")

@@ -29,6 +29,7 @@ from ...prompts.parsing.replies import (
 )
 from ...states.base.secrets import REDACTED
 from ...states.records.actions import SET_BY_CODE, Intent, Selection, ToolResult
+from ...states.records.observations import cut
 from ...states.records.outcomes import Asked, Ended, NoOutcome, Recalled, Replied
 from ...states.records.plans import Step
 from ...states.records.questions import Answer
@@ -58,7 +59,7 @@ from .conversation import pending
 from .duplicate_calls import duplicate_key, limits_for, rule_broken
 from .guard_context import GuardContext
 from .host_phases import read_host_phase
-from .observation import TURN_CHARS, cut, line
+from .observation import TURN_CHARS, line
 from .plan_mode import (
     ask_for_missing,
     read_native,

@@ -13,35 +13,19 @@ from msgspec.structs import replace
 from ...prompts.building.history import ARGUMENTS_CHARS
 from ...states.base.wire import json_text
 from ...states.records.actions import Preview, ToolResult
-from ...states.records.observations import Message, Observation, StepCheck
+from ...states.records.observations import CUT, LISTED, Message, Observation, clean, cut
 from ...states.run.budgets import BYTES_PER_TOKEN
 from ...states.run.state import Run
 from ...states.settings.limits import Limits
 
 _json = json.JSONEncoder(ensure_ascii=False).encode
 
-CUT = "…"
 SUMMARY_CHARS = 140
-RESULT_CHARS = 400
-"""Characters of a result in the summary of its action: what a later step may have to copy from it."""
 
 TURN_CHARS = 2000
 """Characters of one turn of a dialogue, and of one output, that a planner is shown."""
 
-_LISTED = 5
 NOTES_MAX = 20
-
-
-def cut(text: str, chars_max: int) -> str:
-    """Return *text* within *chars_max* characters, with a marker when something was cut."""
-    return text if len(text) <= chars_max else text[: max(0, chars_max - len(CUT))] + CUT
-
-
-def clean(text: str) -> str:
-    """Return *text* as it may stand in JSON: lone surrogates and NUL replaced."""
-    if text.isascii() and "\0" not in text:
-        return text
-    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")
 
 
 def line(text: str) -> str:
@@ -198,13 +182,6 @@ def _surely_fits(observation: Observation, most: int) -> bool:
     return 6 * sum(map(len, texts)) + 20 * len(texts) + 200 <= most
 
 
-def check_of(observation: Observation) -> StepCheck:
-    """Return the light review of one iteration: an error is a retry with the error as improvement."""
-    if observation.success:
-        return StepCheck(status="success")
-    return StepCheck(status="retry", improvements=observation.notes[:1])
-
-
 def answer_text(content: Any) -> str:
     """Return what a user answered as text: a text as it is, anything else as JSON."""
     if content is None:
@@ -239,25 +216,22 @@ def message_of(
 
 def _message_of(run: Run, result: ToolResult, observation: Observation) -> Message:
     selection, intent = run.memory.selection, run.memory.intent
-    references = tuple(
-        f"docItem:{document.label}#{document.position} {cut(document.name, 80)}"
-        for document in result.documents[:_LISTED]
-    )
     learnings = selection.learnings[:5] if selection is not None else ()
-    return Message(
+    message = Message(
         action=run.counters.action,
         step=run.counters.step,
         tool=result.tool,
         objective=cut(line(selection.objective), SUMMARY_CHARS) if selection is not None else "",
-        label=observation.result_label if result.documents else "",
-        documents=references,
-        documents_count=len(result.documents),
-        summary=summary_of(observation),
-        notes=observation.notes[:3],
+        summary=observation.summary,
         learnings=tuple([cut(line(text), SUMMARY_CHARS) for text in learnings]),
-        arguments=shown_arguments(intent.arguments) if intent is not None else None,
         success=observation.success,
+        arguments=shown_arguments(intent.arguments) if intent is not None else None,
     )
+    documents = tuple(
+        f"docItem:{document.label}#{document.position} {cut(document.name, 80)}"
+        for document in result.documents[:LISTED]
+    )
+    return observation.told(message, documents)
 
 
 def shown_arguments(arguments: Mapping[str, Any], chars_max: int = ARGUMENTS_CHARS) -> dict[str, Any]:
@@ -290,17 +264,3 @@ def _shortened(value: Any, chars_max: int) -> Any:
         return cut(clean(value), chars_max)
     text = _json(value)
     return cut(clean(text), chars_max) if len(text) > chars_max else value
-
-
-def summary_of(observation: Observation) -> str:
-    """Return one or two sentences on an observation, from its texts or else its notes; never empty."""
-    if not observation.success:
-        return cut(observation.notes[0] if observation.notes else "failed", RESULT_CHARS)
-    count = observation.documents_count
-    head = "no documents" if count == 0 else "1 document" if count == 1 else f"{count} documents"
-    first = next((preview.snippet for preview in observation.previews if preview.snippet), "")
-    if first:
-        first = " ".join(first[: 2 * RESULT_CHARS].split())
-    elif observation.notes:
-        first = observation.notes[0]
-    return cut(f"{head}: {first}" if first else head, RESULT_CHARS)

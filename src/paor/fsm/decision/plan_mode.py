@@ -25,6 +25,7 @@ from ...prompts.parsing.replies import DirectAnswer, Invalid, after
 from ...prompts.parsing.tool_calls import derived_id
 from ...prompts.parsing.turns import read_turn
 from ...states.records.actions import Selection, StoredText
+from ...states.records.observations import clean, cut
 from ...states.records.outcomes import NoOutcome, Recalled, Replied
 from ...states.records.plans import Elicitation, Plan, Step
 from ...states.records.questions import QuestionRecord
@@ -42,7 +43,7 @@ from ..workflow.step_references import (
 )
 from .call_as_said import exact_calls
 from .guard_context import GuardContext
-from .observation import TURN_CHARS, clean, cut
+from .observation import TURN_CHARS
 from .run_resources import RunResources
 
 _PLAN_IDS = uuid.UUID("6c6d4c1e-2f0b-5c9f-9d43-0a5a8f6f7a11")

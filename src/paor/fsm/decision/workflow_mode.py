@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from ...prompts.parsing.replies import DirectAnswer, Invalid
 from ...states.base.errors import UsageError
 from ...states.records.actions import Selection
+from ...states.records.observations import clean, cut
 from ...states.records.outcomes import Answered, Recalled, Replied
 from ...states.records.plans import Elicitation, Plan, TranscriptMessage
 from ...states.records.questions import Answer
@@ -42,7 +43,7 @@ from ..workflow.variables import (
     value_of,
 )
 from .guard_context import GuardContext, Moved
-from .observation import TURN_CHARS, clean, cut
+from .observation import TURN_CHARS
 from .plan_mode import ask, question_of, selection_of, steps_left_in_plan
 from .run_resources import RunResources
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 from ...states.base.errors import JournalDamaged
@@ -11,6 +12,7 @@ from ...states.records.actions import Intent
 from ...states.records.questions import Answer
 from ...states.run.phase_names import EXECUTING, FINAL, PHASES, SPECIFYING
 from ...states.run.state import Change
+from ..journal.payloads import recalled_text
 from ..journal.reader import JournalReader, Readable, reader_of
 from ..journal.rows import Transition
 
@@ -219,11 +221,16 @@ def decision_words(answer: Answer) -> str:
     return answer.action
 
 
+def _shown(journal: JournalReader, run: int, n: int) -> str | None:
+    body = journal.payload(run, n).body
+    return "(erased)" if body is None else recalled_text(body, 2)
+
+
 def change_of(journal: JournalReader, row: Transition) -> Change:
-    """Return what a row set, nothing once erased."""
+    """Return what a row set, nothing once erased; of what it shows of documents, what is still there."""
     try:
         body = journal.payload(row.run, row.change["n"]).body
-        return Change.read(body) if body is not None else Change()
+        return Change.read(body, partial(_shown, journal, row.run)) if body is not None else Change()
     except (ValueError, KeyError, TypeError):
         raise JournalDamaged(
             f"run number {row.run}, row {row.seq}: what it set cannot be read; run: paor verify"

@@ -285,7 +285,7 @@ def _derive(run: Run, row: Transition, outcome: Outcome | None, recorded: Record
             return type(request), kind, texts
         given, fresh = recorded
         decision = decide(run, outcome, Moment(row.at, 0), kit, given=given, fresh=fresh)
-        return decision.row, decision.guards, decision.facts, decision.change.wire_json()
+        return decision.row, decision.guards, decision.facts, decision.change_text
     except (PaorError, ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:
         # what the exchange breaks comes out otherwise, too
         return type(error)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from operator import itemgetter
 from typing import Any, Protocol, get_type_hints
 
@@ -21,7 +22,7 @@ from ...states.run.state import Change
 from .backend import ChangeWatch, JournalSource
 from .erasure_log import Erasure
 from .lineage import SharedPart, part_with, parts_of
-from .payloads import Payload, payload_of_text, payloads_of
+from .payloads import Payload, payload_of_text, payloads_of, recalled_text
 from .record import COLUMNS, Labels, root_hash, row_of
 from .rows import PREVIOUS_HASH, ROOT_COLUMNS, RunRow, StoredDocument, Transition, transition_of
 from .run_index import RunIndex
@@ -511,12 +512,19 @@ class JournalReader:
     def change(self, run: int, column: str) -> Change:
         """Return the change that a row's ``change`` column refers to, checked against the digest there."""
         place = orjson.loads(column)
-        body = self.intact(run, place["n"], place.get("digest"))
+        return Change.read(self._kept(run, place["n"], place.get("digest")), partial(self._shown, run))
+
+    def _shown(self, run: int, n: int) -> str | None:
+        return recalled_text(self._kept(run, n), 2)
+
+    def _kept(self, run: int, n: int, digest: str | None = None) -> str | bytes:
+        """Return a payload that is intact and not erased."""
+        body = self.intact(run, n, digest)
         if body is None:
             raise Erased(
                 f"run {self._name(run)}: a part has been erased that resuming needs; it can be verified"
             )
-        return Change.read(body)
+        return body
 
     def stored_documents(self, run: int) -> list[StoredDocument]:
         """Return the own documents of run number *run*, in order."""

@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from operator import attrgetter, itemgetter
+from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -34,37 +35,175 @@ PREV_HASH = COLUMNS.index("prev_hash")
 HASHED = COLUMNS[1:PREV_HASH]
 """Columns under the hash: not the two hashes, and not the run's number, which another file may give to another run."""
 
+GUARD_LETTERS: Mapping[str, str] = dict(
+    zip(
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHI",
+        [
+            "action_allowed",
+            "answer_present",
+            "answer_valid",
+            "approval_needed",
+            "argument_missing",
+            "budget_used_up",
+            "concluded",
+            "criteria_met",
+            "duplicate",
+            "elicitation_requested",
+            "elicitations_left",
+            "final_action_pending",
+            "hard_stop",
+            "in_doubt",
+            "input_required",
+            "parameter_retries_left",
+            "parameters_ok",
+            "parameters_safe",
+            "parameters_valid",
+            "plan_has_steps",
+            "reply_invalid",
+            "result_known",
+            "retries_left",
+            "retryable",
+            "review_retries_left",
+            "review_retry",
+            "review_success",
+            "selection_ok",
+            "selection_retries_left",
+            "selection_valid",
+            "should_continue",
+            "step_retries_left",
+            "steps_left",
+            "stop_reached",
+            "tools_offered",
+        ],
+        strict=True,
+    )
+)
+"""By letter the guards that a row names by it. A new guard gets the next letter, also in both schemas; a letter never gets another name."""
+
+_LETTER_OF = {name: letter for letter, name in GUARD_LETTERS.items()}
+
 _JSON = ("guards", "request", "outcome", "change", "counters")
-_TEXTS = ("trigger", "source", "dest")
-_PLACES = sorted(range(1, PREV_HASH), key=COLUMNS.__getitem__)
-_in_order = itemgetter(*_PLACES)
-_RAW = tuple(at for at, place in enumerate(_PLACES) if COLUMNS[place] in _JSON)
+_JSON_AT = tuple(HASHED.index(name) for name in _JSON)
+_GUARDS_AT = HASHED.index("guards")
+_NONE = '{"kind":"none"}'
+_DEFAULTS: dict[str, Any] = {
+    "action": 0,
+    "cost_micro": 0,
+    "counters": Raw("{}"),
+    "guards": "",
+    "outcome": Raw(_NONE),
+    "own_guards": Raw("{}"),
+    "request": Raw(_NONE),
+    "retries": 0,
+    "step": 0,
+    "time_us": 0,
+    "tokens_in": 0,
+    "tokens_out": 0,
+}
+"""What a row's text leaves out, by key."""
+
+_TYPES: dict[str, Any] = {"trigger": str, "source": str, "dest": str, "guards": str, "change": Raw}
 
 
-def _type_of(column: str) -> type:
-    return Raw if column in _JSON else str if column in _TEXTS else int
+def _type_of(key: str) -> Any:
+    return _TYPES.get(key, Raw if type(_DEFAULTS.get(key)) is Raw else int)
 
 
 RowText = defstruct(
     "RowText",
-    [(COLUMNS[place], _type_of(COLUMNS[place])) for place in _PLACES],
+    [
+        (key, _type_of(key), _DEFAULTS[key]) if key in _DEFAULTS else (key, _type_of(key))
+        for key in sorted((*HASHED, "own_guards"))
+    ],
     gc=False,
+    kw_only=True,
+    omit_defaults=True,
     forbid_unknown_fields=True,
 )
-"""The object in a row's text: the hashed columns in the order of their names, those that are JSON as `msgspec.Raw`."""
+"""The object in a row's text: its keys in their order, those that are JSON as `msgspec.Raw`."""
 
-encode_row: Callable[[Any], bytes] = Encoder().encode
+_encode_row = Encoder().encode
 decode_row: Callable[[str | bytes], Any] = Decoder(RowText).decode
 _columns = attrgetter(*HASHED)
-_JSON_AT = tuple(HASHED.index(name) for name in _JSON)
+_left_out = {name: (bytes(raw), raw) for name, raw in _DEFAULTS.items() if type(raw) is Raw}
+
+
+def encode_row(row: Any) -> bytes:
+    """Return the one text of what `decode_row` gave."""
+    for name, (text, raw) in _left_out.items():
+        if bytes(getattr(row, name)) == text:  # written out, as no row is
+            setattr(row, name, raw)
+    return _encode_row(row)
+
+
+@lru_cache(maxsize=4096)
+def told_guards(guards: str) -> tuple[str, str]:
+    """
+    Return how a row's text tells of its guards: paor's own by their letters, and the host's as canonical JSON.
+
+    Args:
+        guards: The column, a JSON object of names and whether they held.
+
+    Raises:
+        ValueError: It is none.
+    """
+    held, own = orjson.loads(guards), {}
+    letters: tuple[list[str], list[str]] = ([], [])
+    if type(held) is not dict:
+        raise ValueError("guards is no object")
+    for name, value in held.items():
+        if type(value) is not bool:
+            raise ValueError(f"the guard {name!a:.80} is neither true nor false")
+        if name in _LETTER_OF:
+            letters[not value].append(_LETTER_OF[name])
+        else:
+            own[name] = value
+    told = "-".join("".join(sorted(some)) for some in letters) if letters != ([], []) else ""
+    return told, canonical(own)
+
+
+@lru_cache(maxsize=4096)
+def guards_column(letters: str, own: str) -> str:
+    """
+    Return the column ``guards`` of a row.
+
+    Args:
+        letters: Those of the guards of paor's own that held, a hyphen, those of the ones that did not; empty for none.
+        own: The host's guards, a JSON object.
+
+    Raises:
+        ValueError: No row says it so.
+    """
+    held, _, failed = letters.partition("-")
+    try:
+        values = {GUARD_LETTERS[letter]: True for letter in held}
+        values |= {GUARD_LETTERS[letter]: False for letter in failed}
+        column = canonical(values | orjson.loads(own))
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"its guards cannot be read: {error}") from None
+    if told_guards(column) != (letters, own):
+        raise ValueError("its guards are not written as guards are")
+    return column
 
 
 def row_text(values: Row) -> bytes:
-    """Return the text of a row, as it is stored and hashed, of its columns in the order of `COLUMNS` up to the hashes."""
-    told = list(_in_order(values))
-    for at in _RAW:
-        told[at] = Raw(told[at])
-    return encode_row(RowText(*told))
+    """
+    Return the text of a row, as it is stored and hashed, of its columns in the order of `COLUMNS` up to the hashes.
+
+    Raises:
+        ValueError: Its guards are none.
+        MsgspecError: A column that is JSON is none.
+    """
+    told: dict[str, Any] = dict(zip(HASHED, values[1:], strict=False))
+    told["guards"], told["own_guards"] = told_guards(told["guards"])
+    told["change"] = Raw(told["change"])
+    for name, (text, raw) in _left_out_texts.items():
+        column = told[name]
+        told[name] = raw if column == text else Raw(column)
+    return _encode_row(RowText(**told))
+
+
+_left_out_texts = {name: (text.decode(), raw) for name, (text, raw) in _left_out.items()}
 
 
 def row_of(run: int, text: str | bytes, prev_hash: bytes, hash: bytes) -> Row:
@@ -80,11 +219,14 @@ def row_of(run: int, text: str | bytes, prev_hash: bytes, hash: bytes) -> Row:
         ValueError: The text is no row.
     """
     try:
-        values = list(_columns(decode_row(text)))
+        row = decode_row(text)
+        values = list(_columns(row))
+        values[_GUARDS_AT] = guards_column(row.guards, str(memoryview(row.own_guards), "utf-8"))
     except (MsgspecError, UnicodeError, RecursionError) as error:
         raise ValueError(str(error)) from None
     for at in _JSON_AT:
-        values[at] = str(memoryview(values[at]), "utf-8")
+        if at != _GUARDS_AT:
+            values[at] = str(memoryview(values[at]), "utf-8")
     return (run, *values, prev_hash, hash)
 
 

@@ -21,12 +21,12 @@ from ...prompts.building.templates import (
 )
 from ...prompts.model import Model
 from ...states.base.errors import MissingExtra, UsageError
+from ...states.records.observations import clean
 from ...states.settings.limits import Limits
 from ...states.settings.profile import AUTO, NAMED, Profile
 from ...tools.catalog import fold_name
 from ...tools.documents.tools import builtin_tools
 from ...tools.tool import Document, Tool
-from ..decision.observation import clean
 from ..runtime.events import Event
 
 DEFAULT_MODELS = {

@@ -32,6 +32,7 @@ from typing_extensions import TypeVar
 
 from ...prompts.model import Model
 from ...states.base.errors import UnknownOption, UsageError
+from ...states.records.observations import clean
 from ...states.records.plans import TranscriptMessage
 from ...states.records.workflow import Workflow
 from ...states.run.labels import conversation_of, key_of, metadata_of, values_of
@@ -39,7 +40,6 @@ from ...states.run.spec import Mode
 from ...states.settings.limits import Limits
 from ...states.settings.policy import Policy
 from ...states.settings.profile import Profile, Stage
-from ..decision.observation import clean
 from .instructions import Instructions, instructions_of
 
 T = TypeVar("T", default=Any)

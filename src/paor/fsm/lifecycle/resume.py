@@ -12,6 +12,7 @@ import orjson
 from ...prompts.clients.settings import said_scrubber
 from ...states.base.errors import AlreadyAnswered, InvalidAnswer, JournalError
 from ...states.base.secrets import Scrubber
+from ...states.records.observations import clean
 from ...states.records.questions import QUESTION_ID, Answer, Question
 from ...states.run.phase_names import PHASES
 from ...states.run.state import Run
@@ -19,7 +20,6 @@ from ...tools.schema.parameters import ParameterSchema, SchemaError
 from ...tools.schema.secret_values import is_secret
 from ...tools.tool import Tool
 from ..decision.interpret import approval_problem
-from ..decision.observation import clean
 from ..decision.run_resources import RunResources
 from ..journal.payloads import Stager
 from ..journal.reader import JournalReader

@@ -17,7 +17,7 @@ from ...states.base.errors import UsageError
 from ...states.base.secrets import Scrubber
 from ...states.base.version import VERSION
 from ...states.records.actions import DocumentRef
-from ...states.records.observations import Message
+from ...states.records.observations import Message, clean, cut
 from ...states.records.plans import PlannedTask
 from ...states.run.spec import CONTEXT_TOKENS, REVISION, TASK_TOOL, Spec
 from ...states.run.state import label_of
@@ -27,7 +27,7 @@ from ...states.settings.profile import AUTO, Profile
 from ...tools.documents.reports import check_report_format
 from ...tools.documents.tools import check_documents, generate_report
 from ...tools.tool import Document
-from ..decision.observation import clean, cut, line
+from ..decision.observation import line
 from ..journal.payloads import Stager, is_text
 from ..machine.decide import machine_told
 from ..machine.table import fingerprint

@@ -25,6 +25,7 @@ from ...states.base.errors import (
     ToolError,
     UsageError,
 )
+from ...states.records.observations import clean
 from ...states.records.outcomes import Usage
 from ...states.records.plans import TASKS_MAX, PlannedTask
 from ...states.run.spec import TASK_TOOL, Mode, Spec
@@ -33,7 +34,6 @@ from ...states.settings.limits import Limits, merged_limits
 from ...states.settings.profile import AUTO, Profile
 from ...tools.catalog import Catalog
 from ...tools.tool import Document, Tool, ToolContext, ToolOutput
-from ..decision.observation import clean
 from ..journal.rows import called_place
 from ..replay.callers import runs_of, waiting_called
 from ..replay.restore import restore_run

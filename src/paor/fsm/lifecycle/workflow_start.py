@@ -20,12 +20,12 @@ from typing import Any, TypeVar
 from ...prompts.model import Model
 from ...states.base.errors import ToolError, UsageError
 from ...states.base.sealed import unsealed
+from ...states.records.observations import clean, cut
 from ...states.records.workflow import PLAN_ACTION, FlowTask, Workflow
 from ...states.run.spec import FlowState, Mode, Spec
 from ...tools.catalog import fold_name
 from ...tools.documents.files import open_within, within
 from ...tools.tool import Tool
-from ..decision.observation import clean, cut
 from ..workflow.expressions.evaluator import ExpressionError, rendered
 from ..workflow.navigation import Flow, FlowError
 from ..workflow.reader import load_workflow

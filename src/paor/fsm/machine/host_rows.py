@@ -27,6 +27,7 @@ from ...states.base.errors import HostFunctionError
 from ...states.base.sealed import SealedDict
 from ...states.phase import Phase
 from ...states.records.actions import Selection
+from ...states.records.observations import cut
 from ...states.records.outcomes import Answered
 from ...states.records.questions import QuestionRecord
 from ...states.run.phase_names import DONE, FAILED, OBSERVING, PHASES, PLANNING, REVIEWING, SPECIFYING
@@ -35,7 +36,7 @@ from ...tools.policy import matches
 from ..decision.guard_context import GuardContext
 from ..decision.host_machine import Unbound
 from ..decision.host_phases import called_by, choice_of, visit_of
-from ..decision.observation import TURN_CHARS, cut, line
+from ..decision.observation import TURN_CHARS, line
 from ..decision.progress import stale_after
 from .fold import OWN_SLOTS
 from .guards import Guard

@@ -27,10 +27,11 @@ from ...states.records.conversation import (
     size_of,
     with_cut,
 )
+from ...states.records.observations import clean
 from ...states.records.outcomes import NO_USAGE, USED, ModelFault, Outcome, Replied, Usage
 from ...states.records.requests import ModelRequest, Request
 from ...states.run.state import Counters, Run
-from ..decision.observation import clean, line
+from ..decision.observation import line
 from ..decision.run_resources import RunResources
 
 ASKED = ModelRequest("summary", 0)

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from ...prompts.parsing.replies import Invalid
 from ...states.records.actions import NOT_MADE_CODES, REFUSED_CODES, Selection, ToolResult
-from ...states.records.observations import Message, Turn
-from ...states.records.outcomes import Answered, Asked, Cancelled, InDoubt, ModelFault, Replied
+from ...states.records.observations import Message, Turn, clean, cut
+from ...states.records.outcomes import Answered, Asked, Cancelled, InDoubt, ModelFault, Recalled, Replied
 from ...states.records.plans import Step
 from ...states.records.questions import Answer, QuestionRecord
 from ...states.run.budgets import steps_left
@@ -28,16 +28,7 @@ from ...tools.catalog import DOCUMENT_LIST
 from ..decision.conversation import pending
 from ..decision.duplicate_calls import repeated_step
 from ..decision.guard_context import GuardContext
-from ..decision.observation import (
-    TURN_CHARS,
-    answer_text,
-    check_of,
-    clean,
-    cut,
-    line,
-    message_of,
-    observation_of,
-)
+from ..decision.observation import TURN_CHARS, answer_text, line, message_of, observation_of
 from ..decision.plan_mode import selection_of, step_of
 from ..decision.progress import stale_after
 from .stop_rules import ANSWER, LAST_FAIL, first_stop
@@ -66,6 +57,13 @@ class Decision(Struct, frozen=True, gc=False):
     counters: Counters
     facts: dict[str, Any]
     case: GuardContext
+
+    @property
+    def change_text(self) -> str:
+        """The change as it is stored."""
+        outcome = self.case.outcome
+        recalled = zip(outcome.numbers, outcome.texts, strict=False) if type(outcome) is Recalled else ()
+        return self.change.wire_json(tuple(recalled))
 
 
 APPROVAL_SCHEMA: dict[str, Any] = {
@@ -268,7 +266,7 @@ def _observe(case: GuardContext) -> Update:
     observation = observation_of(case.run, result, case.recalled)
     change = Change(
         observation=observation,
-        check=check_of(observation),
+        check=observation.check,
         message=message_of(case.run, result, observation, case.recalled),
     )
     return change, replace(case.run.counters, review_retries=0)

@@ -289,7 +289,7 @@ def compare_decision(
         yield from _compare_maps(row.seq, "counters", dict(row.counters), orjson.loads(others))
     yield from _compare_maps(row.seq, "outcome", dict(row.outcome), decision.facts)
     payload = journal.payload(run.number, row.change["n"])
-    derived = decision.change.wire_json()
+    derived = decision.change_text
     if payload.body is None:
         yield Unchecked(row.seq, "change")
     elif payload.body != derived:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
 import orjson
 
-from ...states.base.errors import JournalDamaged
+from ...states.base.errors import Erased, JournalDamaged
 from ...states.records.actions import StoredText
 from ...states.records.outcomes import (
     Answered,
@@ -37,6 +38,28 @@ class Payloads(Protocol):
     def payload(self, run: int, n: int) -> Payload:
         """Return one payload of a run."""
         ...
+
+
+def recorded_change(payloads: Payloads, run: int, n: int) -> Change | None:
+    """
+    Return the change that is in payload *n*; None once it or a text that it shows is erased.
+
+    Args:
+        payloads: Where it is read.
+        run: Number of the run that holds it.
+        n: Its number.
+    """
+
+    def shown(number: int) -> str | None:
+        text = payloads.payload(run, number).body
+        if text is None:
+            raise Erased(f"payload {number} has been erased")
+        return recalled_text(text, 2)
+
+    body = payloads.payload(run, n).body
+    with suppress(Erased):
+        return Change.read(body, shown) if body is not None else None
+    return None
 
 
 class RecordedHost(NamedTuple):
@@ -82,8 +105,10 @@ def recorded_outcome(journal: Payloads, run: Run, row: Transition) -> Outcome:
         usage = _usage(facts, facts.get("calls", 0))
         return ModelFault(facts["code"], _text(journal, run, place.n), place, usage, facts.get("request_id"))
     if kind == "recalled":
-        bodies = [journal.payload(run.number, number).body for number in row.request["payloads"]]
-        return Recalled(tuple(recalled_text(body, run.spec.revision) for body in bodies))
+        numbers = row.request["payloads"]
+        bodies = [journal.payload(run.number, number).body for number in numbers]
+        texts = tuple(recalled_text(body, run.spec.revision) for body in bodies)
+        return Recalled(texts, tuple(numbers))
     if kind == "answer":
         place = StoredText(**facts["answer"])
         return Answered(Answer.model_validate_json(_text(journal, run, place.n)), place)

@@ -20,6 +20,7 @@ from ..journal.record import PREV_HASH, chain_hash
 from ..journal.rows import Transition
 from ..machine.fold import apply, restore
 from ..versioning.amendments import amend_spec, in_force
+from .recorded_outcome import recorded_change
 
 HASH = PREV_HASH + 1
 """Place of a row's own hash."""
@@ -137,10 +138,9 @@ def run_after(journal: JournalReader, run: Run, row: Transition) -> tuple[Run, C
     Raises:
         JournalDamaged: What the row set has been erased.
     """
-    body = journal.payload(row.run, row.change["n"]).body
-    if body is None:
+    change = recorded_change(journal, row.run, row.change["n"])
+    if change is None:
         raise JournalDamaged("what the row set has been erased")
-    change = Change.read(body)
     return changed(run, row, change), change
 
 

@@ -458,7 +458,7 @@ class _Walk:
             self._tell("decides", row.seq, _place(run, row), self._guard(run, row, found), _led(row), now)
             self.parted = True
             return
-        body, derived = self.store.payload(row.run, row.change["n"]).body, found.change.wire_json()
+        body, derived = self.store.payload(row.run, row.change["n"]).body, found.change_text
         self.same = True
         if body is None or body == derived:
             return
@@ -583,7 +583,8 @@ class _Walk:
                 bodies = [self.store.payload(run.number, place.n).body for place in request.payloads]
                 if None in bodies:
                     raise _Unknown("erased", _need(run, request))
-                return Recalled(tuple(recalled_text(body, run.spec.revision) for body in bodies))
+                texts = tuple(recalled_text(body, run.spec.revision) for body in bodies)
+                return Recalled(texts, tuple(place.n for place in request.payloads))
             if isinstance(request, Nothing) and run.state != EXECUTING:
                 return NoOutcome()
         raise _Unknown(_had(row), _need(run, request))

@@ -43,7 +43,7 @@ from .comparison import (
     short,
 )
 from .payload_window import PayloadWindow
-from .recorded_outcome import recorded_host, recorded_outcome
+from .recorded_outcome import recorded_change, recorded_host, recorded_outcome
 from .restore import changed, continue_with
 
 
@@ -237,15 +237,14 @@ class ReplayWalk:
         before = len(self.found) + len(self.unchecked)
         decision = self._derive_decision(run, row)
         self.store.missed = False
-        body = self.store.payload(run.number, row.change["n"]).body
+        self.store.payload(run.number, row.change["n"])  # one that was erased excuses what cannot be derived
         same = before == len(self.found) + len(self.unchecked)
         if decision is not None and same:
             return changed(run, row, decision.change, decision.counters)
-        if decision is not None and body is None:
+        change = recorded_change(self.store, run.number, row.change["n"])
+        if change is None and decision is not None:
             change = decision.change
-        elif body is not None:
-            change = Change.read(body)
-        else:
+        elif change is None:
             self.adrift, change = True, Change()
         return changed(run, row, change)
 

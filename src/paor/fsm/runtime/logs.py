@@ -12,9 +12,9 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from ...states.records.observations import clean
 from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
-from ..decision.observation import clean
 from ..machine.updates import Decision
 
 LOGGER = logging.getLogger("paor")

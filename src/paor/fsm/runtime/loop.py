@@ -33,6 +33,7 @@ from ...prompts.parsing.replies import Invalid
 from ...states.base.errors import OUTDATED, JournalTooOld
 from ...states.base.sealed import sealed
 from ...states.records.actions import StoredText
+from ...states.records.observations import cut
 from ...states.records.outcomes import (
     NO_USAGE,
     Answered,
@@ -69,7 +70,6 @@ from ...states.run.phase_names import EXECUTING, FINAL
 from ...states.run.state import Run
 from ..decision.guard_context import NO_VALUES
 from ..decision.interpret import completion_review
-from ..decision.observation import cut
 from ..decision.run_resources import RunResources
 from ..journal.backend import Entry
 from ..journal.cancel_requests import Interrupted
@@ -131,7 +131,8 @@ def _known_outcome(drive: RunContext, run: Run, request: Nothing | Recall) -> tu
     if isinstance(request, Recall):
         bodies = [recall(drive, place) for place in request.payloads]
         texts = tuple(recalled_text(body, run.spec.revision) for body in bodies)
-        return {"kind": "recall", "payloads": [place.n for place in request.payloads]}, Recalled(texts)
+        numbers = [place.n for place in request.payloads]
+        return {"kind": "recall", "payloads": numbers}, Recalled(texts, tuple(numbers))
     reply = run.memory.reply
     if run.state == EXECUTING and reply is not None:
         # the call that another driver began is settled; the next one is this driver's own
@@ -372,7 +373,7 @@ def _row(
     """Return what is written of a transition, after the row *before* where that is not written yet."""
     # staged last: forks and `verify` take `change.n + 1` for the number of payloads up to this row, so one that was staged
     # after it would belong to no row, and a fork would give its number to a payload of its own
-    change = drive.stager.stage(decision.change.wire_json(), JSON, always=True)
+    change = drive.stager.stage(decision.change_text, JSON, always=True)
     if drive.promises is not None:
         drive.promises.note(happened(run, decision))
     after = applied(run, decision, moment.at_us)

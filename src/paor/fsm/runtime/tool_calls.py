@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ...states.base.errors import AnswerNeeded, EffectUnknown, NotStarted, TimedOut, ToolError
 from ...states.base.sealed import unsealed
 from ...states.records.actions import Intent, ToolResult
+from ...states.records.observations import cut
 from ...states.records.outcomes import Cancelled, Ended, InDoubt, Outcome
 from ...states.records.questions import Answer, Asking
 from ...states.run.budgets import shorter, time_left_s
@@ -20,7 +21,7 @@ from ...tools.documents.files import outside
 from ...tools.kept_values import OF_ITS_CLASS
 from ...tools.schema.secret_values import marks_in, revealed
 from ...tools.tool import Resumption, Tool
-from ..decision.observation import cut, line
+from ..decision.observation import line
 from ..decision.plan_mode import selection_of
 from ..journal.cancel_requests import Interrupted
 from .calls import REAL_TIME, EffectPending, Reconcile, Returned, Timing, UseTool

@@ -12,12 +12,13 @@ from ...prompts.clients.settings import environment_secrets, said_scrubber
 from ...states.base.errors import AnswerNeeded, NotStarted, ToolError
 from ...states.base.secrets import Scrubber
 from ...states.records.actions import DocumentRef, Intent, ToolResult, WebFact
+from ...states.records.observations import clean, cut
 from ...states.records.outcomes import Asked
 from ...states.records.questions import Asking
 from ...states.settings.limits import Limits
 from ...tools.kept_values import OF_ITS_CLASS, exact, exact_document, json_of, rescued
 from ...tools.tool import Document, ToolOutput
-from ..decision.observation import clean, cut, line
+from ..decision.observation import line
 from ..journal.payloads import JSON, Stager, is_text
 
 ERROR_CHARS = 500

@@ -18,7 +18,7 @@ import orjson
 
 from ...states.base.errors import Erased, JournalDamaged, UsageError
 from ...states.run.spec import TASK_TOOL
-from ...states.run.state import Change, initial_run
+from ...states.run.state import Change, initial_run, shown_payloads
 from ..journal.lineage import part_with
 from ..journal.payloads import Payload
 from ..journal.rows import RunRow, StoredDocument, transition_of
@@ -163,8 +163,12 @@ class ErasurePlan:
         needed: list[tuple[int, int]] = []
 
         def load(number: int, column: str) -> Change:
-            needed.append((number, orjson.loads(column)["n"]))
-            return self.journal.change(number, column)
+            change, n = self.journal.change(number, column), orjson.loads(column)["n"]
+            body = self.journal.payload(number, n).body
+            lineage = self.journal.lineage(number)
+            for shown in (n, *shown_payloads(body or "{}")):
+                needed.append((part_with(lineage, "first_payload", shown).run, shown))
+            return change
 
         parts = self.journal.lineage(run)
         for part, last in zip(parts, (*(after.first_seq - 1 for after in parts[1:]), 2**32 - 1), strict=True):

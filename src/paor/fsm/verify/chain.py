@@ -21,7 +21,7 @@ from msgspec import DecodeError, MsgspecError
 
 from ...states.base.errors import UsageError
 from ...states.run.phase_names import FAILED, OBSERVING, PHASES, PLANNING, SPECIFYING
-from ..journal.record import decode_row, encode_row
+from ..journal.record import decode_row, encode_row, guards_column
 from ..machine.table import ROWS, Row
 from .references import (
     ERASED,
@@ -99,7 +99,7 @@ def may_be_own(source: str, trigger: str, dest: str) -> bool:
 NUMBERS = 2**32 - 1
 """The part of a key that is the number within the run."""
 
-_KNOWN = ("guards", "counters", "request", "outcome")
+_KNOWN = ("counters", "request", "outcome")
 """Columns whose texts come again and again."""
 KNOWN_TEXTS = 4096
 """JSON texts of a run that are recognised when they come again."""
@@ -214,7 +214,7 @@ class ChainWalk:
             outcome = bytes(row.outcome)
             for name, told in zip(
                 _KNOWN,
-                (bytes(row.guards), bytes(row.counters), bytes(row.request), outcome),
+                (bytes(row.counters), bytes(row.request), outcome),
                 strict=True,
             ):
                 if told not in known:
@@ -248,7 +248,8 @@ class ChainWalk:
         """Return the row in a text, None for one that is none; say where the text is not the one way to write it."""
         try:
             row = decode_row(data)
-        except (MsgspecError, UnicodeError, RecursionError):
+            guards_column(row.guards, bytes(row.own_guards).decode())
+        except (MsgspecError, UnicodeError, RecursionError, ValueError):
             self._say(seq, "the row cannot be read")
             return None
         if row.seq != seq or encode_row(row) != data:

@@ -235,9 +235,11 @@ class Recalled(Struct, frozen=True, gc=False):
 
     Attributes:
         texts: One per payload that was asked for; None for bytes and for what has been erased.
+        numbers: Of the payloads; none where nobody needs them.
     """
 
     texts: tuple[str | None, ...]
+    numbers: tuple[int, ...] = ()
     kind: ClassVar[str] = "recalled"
     usage: ClassVar[Usage] = NO_USAGE
 

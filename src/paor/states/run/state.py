@@ -7,12 +7,12 @@ what the rows' changes have set, slot by slot, and stays bounded however long th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial
 from itertools import compress
-from operator import is_not
-from typing import Any
+from operator import attrgetter, is_not
+from typing import Any, Self
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import astuple, replace
@@ -22,7 +22,7 @@ from ..base.sealed import SealedDict
 from ..base.wire import Stored
 from ..records.actions import Intent, Selection, StoredText, ToolResult
 from ..records.conversation import Item, Spoken
-from ..records.observations import Message, Observation, StepCheck, Turn
+from ..records.observations import Message, Observation, StepCheck, StoredObservation, Turn
 from ..records.plans import Plan
 from ..records.questions import Answer, Question, QuestionRecord
 from ..records.reviews import Refinement, Review
@@ -112,12 +112,8 @@ class Counters(Struct, frozen=True, gc=False):
     withheld: int = 0
 
 
-class Change(Stored, frozen=True, gc=False, kw_only=True):
-    """
-    What one transition sets in a run's memory; a slot that is present and None is cleared.
-
-    A slot that is not set is `UNSET`, which is false, as None is.
-    """
+class Slots(Stored, frozen=True, gc=False, kw_only=True):
+    """What a transition may set in a run's memory; what it does not set is `UNSET`, which is false, as None is."""
 
     selection: Selection | UnsetType | None = UNSET
     intent: Intent | UnsetType | None = UNSET
@@ -141,6 +137,94 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
     said: Spoken | UnsetType | None = UNSET
     ahead: tuple[Intent, ...] | UnsetType | None = UNSET
 
+
+SLOTS = Slots.__struct_fields__
+"""Names of the slots of a change."""
+
+SLOT_LETTERS: Mapping[str, str] = dict(zip("abcdefghijklmnopqrstu", SLOTS, strict=True))
+"""By letter the slot that a stored change names by it; a new slot is the last one, and a letter never gets another name."""
+
+
+_slot_values = attrgetter(*SLOTS)
+_is_set = partial(is_not, UNSET)
+
+
+class StoredChange(Slots, frozen=True, gc=False, kw_only=True):
+    """
+    A change as it is stored.
+
+    Attributes:
+        cleared: Letters of the slots that are cleared.
+        summed: There if the check and the message say what the observation says: which of the items in `said` has its summary, behind its own
+            first words; -1: none.
+    """
+
+    observation: StoredObservation | UnsetType | None = UNSET  # type: ignore[assignment]
+    cleared: str = ""
+    summed: int | UnsetType = UNSET
+
+
+def shown_payloads(text: str | bytes) -> list[int]:
+    """Return the numbers of the payloads whose texts a stored change shows and does not have."""
+    seen = StoredChange.read(text).observation
+    return [preview.source for preview in seen.previews if preview.source >= 0] if seen else []
+
+
+class Change(Slots, frozen=True, gc=False, kw_only=True):
+    """What one transition sets in a run's memory; a slot that is present and None is cleared."""
+
+    @classmethod
+    def read(cls, text: str | bytes, text_of: Callable[[int], str | None] = lambda _: None) -> Self:
+        """
+        Return the change that *text* holds, as `wire_json` writes it.
+
+        Args:
+            text: The change as it is stored.
+            text_of: Gives the text of a payload, as it was recalled; without it what an observation shows of documents is empty.
+
+        Raises:
+            ValueError: It is not JSON, or a field is missing or of another type.
+        """
+        stored = StoredChange.read(text)
+        values = _slot_values(stored)
+        slots: dict[str, Any] = dict(compress(zip(SLOTS, values, strict=True), map(_is_set, values)))
+        for letter in stored.cleared:
+            if letter not in SLOT_LETTERS:
+                raise ValueError(f"cleared: {letter!a} is the letter of no slot")
+            slots[SLOT_LETTERS[letter]] = None
+        message, seen, said = stored.message, stored.observation, stored.said
+        if seen:
+            slots["observation"] = observation = seen.observation(text_of)
+        if message and seen and stored.summed is not UNSET:
+            slots["check"] = observation.check
+            slots["message"] = message = observation.told(message, message.documents or None)
+            if isinstance(said, Spoken) and 0 <= stored.summed < len(said.items):
+                slots["said"] = _with_summary(said, stored.summed, message.summary)
+        return cls(**slots)
+
+    def wire_json(self, recalled: Sequence[tuple[int, str | None]] = ()) -> str:
+        """
+        Return the change as it is stored, as compact JSON.
+
+        Slots that are cleared are told by their letters, and what follows from an observation is left out: the check, most of the message,
+        and the summary of the result in the conversation.
+
+        Args:
+            recalled: The payloads that an observation was made of: the number of each, and its text as it was recalled. What it shows of them
+                is told by its place there.
+        """
+        slots, cleared = {}, ""
+        for name, letter, value in zip(SLOTS, SLOT_LETTERS, astuple(self), strict=True):
+            if value is None:
+                cleared += letter
+            elif value is not UNSET:
+                slots[name] = value
+        summed: int | UnsetType = UNSET
+        if "observation" in slots:
+            summed = _shorten(slots)
+            slots["observation"] = StoredObservation.of_observation(slots["observation"], recalled)
+        return StoredChange(**slots, cleared=cleared, summed=summed).wire_json()
+
     def slots(self) -> dict[str, Any]:
         """Return what is set, None where it is cleared."""
         values = astuple(self)
@@ -152,10 +236,38 @@ class Change(Stored, frozen=True, gc=False, kw_only=True):
         return f", {len(self.ahead)} more at once" if self.ahead else ""
 
 
-_is_set = partial(is_not, UNSET)
+def _shorten(slots: dict[str, Any]) -> int | UnsetType:
+    """Leave out what follows from the observation in *slots*; return `StoredChange.summed`."""
+    observation, message, said = slots["observation"], slots.get("message"), slots.get("said")
+    if message is None or slots.get("check") != observation.check:
+        return UNSET
+    told = observation.told(message)
+    documents = () if told.documents == message.documents else message.documents
+    if observation.told(message, documents or None) != message:
+        return UNSET
+    del slots["check"]
+    slots["message"] = replace(
+        message, label="", documents=documents, documents_count=0, summary="", notes=(), success=True
+    )
+    if said is None:
+        return -1
+    for place, item in enumerate(said.items):
+        if item.summary and item.summary == _words_of(item) + message.summary:
+            slots["said"] = _with_summary(said, place, None)
+            return place
+    return -1
 
-SLOTS = Change.__struct_fields__
-"""Names of the slots of a change."""
+
+def _words_of(item: Item) -> str:
+    return item.pieces[0].words if item.pieces else ""
+
+
+def _with_summary(said: Spoken, place: int, summary: str | None) -> Spoken:
+    """Return *said* with a summary of the item at *place* behind its first words, without any for None."""
+    items = list(said.items)
+    told = "" if summary is None else _words_of(items[place]) + summary
+    items[place] = replace(items[place], summary=told)
+    return replace(said, items=tuple(items))
 
 
 class Memory(Struct, frozen=True, gc=False):

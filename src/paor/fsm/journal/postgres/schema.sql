@@ -128,12 +128,28 @@ AS $$ BEGIN RETURN data #>> '{}'; EXCEPTION WHEN OTHERS THEN RETURN replace(data
 
 CREATE VIEW transitions AS
   SELECT id, id >> 32 AS run, id & 4294967295 AS seq, ("row"::json ->> 'at')::bigint AS at, "row"::json ->> 'trigger' AS "trigger",
-         "row"::json ->> 'source' AS source, dest, ("row"::json -> 'guards')::text AS guards, ("row"::json -> 'request')::text AS request,
-         ("row"::json -> 'outcome')::text AS outcome, ("row"::json -> 'change')::text AS change, ("row"::json ->> 'step')::bigint AS step,
-         ("row"::json ->> 'action')::bigint AS action, ("row"::json ->> 'retries')::bigint AS retries,
-         ("row"::json ->> 'tokens_in')::bigint AS tokens_in, ("row"::json ->> 'tokens_out')::bigint AS tokens_out,
-         ("row"::json ->> 'cost_micro')::bigint AS cost_micro, ("row"::json ->> 'time_us')::bigint AS time_us,
-         ("row"::json -> 'counters')::text AS counters,
+         "row"::json ->> 'source' AS source, dest,
+         (SELECT '{' || coalesce(string_agg(to_json(name) || ':' || held, ',' ORDER BY name), '') || '}' FROM (
+            SELECT value COLLATE "C" AS name, CASE WHEN strpos("row"::json ->> 'guards', key) < strpos("row"::json ->> 'guards', '-')
+                   THEN 'true' ELSE 'false' END AS held FROM json_each_text(
+            '{"a":"action_allowed","b":"answer_present","c":"answer_valid","d":"approval_needed",
+            "e":"argument_missing","f":"budget_used_up","g":"concluded","h":"criteria_met","i":"duplicate",
+            "j":"elicitation_requested","k":"elicitations_left","l":"final_action_pending","m":"hard_stop",
+            "n":"in_doubt","o":"input_required","p":"parameter_retries_left","q":"parameters_ok",
+            "r":"parameters_safe","s":"parameters_valid","t":"plan_has_steps","u":"reply_invalid",
+            "v":"result_known","w":"retries_left","x":"retryable","y":"review_retries_left","z":"review_retry",
+            "A":"review_success","B":"selection_ok","C":"selection_retries_left","D":"selection_valid",
+            "E":"should_continue","F":"step_retries_left","G":"steps_left","H":"stop_reached",
+            "I":"tools_offered"}')
+            WHERE strpos("row"::json ->> 'guards', key) > 0
+            UNION ALL SELECT key COLLATE "C", value FROM json_each_text("row"::json -> 'own_guards')) AS told) AS guards,
+         coalesce("row"::json -> 'request', '{"kind":"none"}')::text AS request,
+         coalesce("row"::json -> 'outcome', '{"kind":"none"}')::text AS outcome, ("row"::json -> 'change')::text AS change,
+         coalesce(("row"::json ->> 'step')::bigint, 0) AS step, coalesce(("row"::json ->> 'action')::bigint, 0) AS action,
+         coalesce(("row"::json ->> 'retries')::bigint, 0) AS retries, coalesce(("row"::json ->> 'tokens_in')::bigint, 0) AS tokens_in,
+         coalesce(("row"::json ->> 'tokens_out')::bigint, 0) AS tokens_out,
+         coalesce(("row"::json ->> 'cost_micro')::bigint, 0) AS cost_micro, coalesce(("row"::json ->> 'time_us')::bigint, 0) AS time_us,
+         coalesce("row"::json -> 'counters', '{}')::text AS counters,
          coalesce((SELECT hash FROM rows AS before WHERE before.id = rows.id - 1),
                   (SELECT root_hash FROM specs WHERE specs.run = rows.id >> 32)) AS prev_hash,
          hash, json_text(texts::json -> -1 -> 4) AS made

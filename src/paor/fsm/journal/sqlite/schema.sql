@@ -77,10 +77,25 @@ CREATE TABLE IF NOT EXISTS unscrubbed (
 
 CREATE VIEW IF NOT EXISTS transitions AS
   SELECT id, id >> 32 AS run, id & 4294967295 AS seq, "row" ->> '$.at' AS at, "row" ->> '$.trigger' AS "trigger",
-         "row" ->> '$.source' AS source, dest, "row" -> '$.guards' AS guards, "row" -> '$.request' AS request,
-         "row" -> '$.outcome' AS outcome, "row" -> '$.change' AS change, "row" ->> '$.step' AS step, "row" ->> '$.action' AS action,
-         "row" ->> '$.retries' AS retries, "row" ->> '$.tokens_in' AS tokens_in, "row" ->> '$.tokens_out' AS tokens_out,
-         "row" ->> '$.cost_micro' AS cost_micro, "row" ->> '$.time_us' AS time_us, "row" -> '$.counters' AS counters,
+         "row" ->> '$.source' AS source, dest,
+         (SELECT json_group_object(name, json(iif(held, 'true', 'false'))) FROM (
+            SELECT value AS name, instr("row" ->> '$.guards', key) < instr("row" ->> '$.guards', '-') AS held FROM json_each(
+            '{"a":"action_allowed","b":"answer_present","c":"answer_valid","d":"approval_needed",
+            "e":"argument_missing","f":"budget_used_up","g":"concluded","h":"criteria_met","i":"duplicate",
+            "j":"elicitation_requested","k":"elicitations_left","l":"final_action_pending","m":"hard_stop",
+            "n":"in_doubt","o":"input_required","p":"parameter_retries_left","q":"parameters_ok",
+            "r":"parameters_safe","s":"parameters_valid","t":"plan_has_steps","u":"reply_invalid",
+            "v":"result_known","w":"retries_left","x":"retryable","y":"review_retries_left","z":"review_retry",
+            "A":"review_success","B":"selection_ok","C":"selection_retries_left","D":"selection_valid",
+            "E":"should_continue","F":"step_retries_left","G":"steps_left","H":"stop_reached",
+            "I":"tools_offered"}')
+            WHERE instr("row" ->> '$.guards', key)
+            UNION ALL SELECT key, value FROM json_each("row", '$.own_guards') ORDER BY name)) AS guards,
+         coalesce("row" -> '$.request', '{"kind":"none"}') AS request, coalesce("row" -> '$.outcome', '{"kind":"none"}') AS outcome,
+         "row" -> '$.change' AS change, coalesce("row" ->> '$.step', 0) AS step, coalesce("row" ->> '$.action', 0) AS action,
+         coalesce("row" ->> '$.retries', 0) AS retries, coalesce("row" ->> '$.tokens_in', 0) AS tokens_in,
+         coalesce("row" ->> '$.tokens_out', 0) AS tokens_out, coalesce("row" ->> '$.cost_micro', 0) AS cost_micro,
+         coalesce("row" ->> '$.time_us', 0) AS time_us, coalesce("row" -> '$.counters', '{}') AS counters,
          coalesce((SELECT hash FROM rows AS before WHERE before.id = rows.id - 1),
                   (SELECT root_hash FROM specs WHERE specs.run = rows.id >> 32)) AS prev_hash,
          hash, texts ->> '$[#-1][4]' AS made
